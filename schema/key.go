@@ -3,6 +3,8 @@ package schema
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 )
@@ -16,6 +18,11 @@ type Key struct {
 	ID [16]byte
 	// Text is the key as a person would write it, for logs, calls and
 	// dead letters. Empty means: the canonical form of the UUID in ID.
+	//
+	// It is UTF-8 without control characters, and differs where ID differs as
+	// long as the number of parts is the same: a backslash is doubled, bytes
+	// that are no UTF-8 and control characters are written `\x0a`, and in a key
+	// of several parts, which are joined by "|", a "|" is written `\|`.
 	Text string
 }
 
@@ -31,23 +38,47 @@ func (k Key) String() string {
 // length before hashing, so that ("a|b", "c") and ("a", "b|c") differ. It is
 // the caller's duty to refuse empty parts.
 func NewKey(parts ...[]byte) Key {
-	var buf []byte
-	size := 0
+	// One buffer for both uses, on the stack for keys of the usual length.
+	var stack [192]byte
+	buf := stack[:0]
 	for _, p := range parts {
-		size += len(p) + 1
-	}
-	buf = make([]byte, 0, size+8*len(parts))
-	text := make([]byte, 0, size)
-	for i, p := range parts {
 		buf = binary.AppendUvarint(buf, uint64(len(p)))
 		buf = append(buf, p...)
-		if i > 0 {
-			text = append(text, '|')
-		}
-		text = append(text, p...)
 	}
 	sum := sha256.Sum256(buf)
-	k := Key{Text: string(text)}
-	copy(k.ID[:], sum[:])
-	return k
+	buf = buf[:0]
+	for i, p := range parts {
+		if i > 0 {
+			buf = append(buf, '|')
+		}
+		buf = appendReadable(buf, p, len(parts) > 1)
+	}
+	return Key{ID: [16]byte(sum[:16]), Text: string(buf)}
+}
+
+// appendReadable appends p as [Key.Text] writes it. joined tells that p is one
+// of several parts.
+func appendReadable(dst, p []byte, joined bool) []byte {
+	for len(p) > 0 {
+		c, size := utf8.DecodeRune(p)
+		switch {
+		case c == '\\', c == '|' && joined:
+			dst = append(dst, '\\', byte(c))
+		case c == utf8.RuneError && size == 1, unicode.IsControl(c):
+			dst = appendHex(dst, p[:size])
+		default:
+			dst = append(dst, p[:size]...)
+		}
+		p = p[size:]
+	}
+	return dst
+}
+
+// appendHex appends each byte of p as `\x00`.
+func appendHex(dst, p []byte) []byte {
+	const digits = "0123456789abcdef"
+	for _, b := range p {
+		dst = append(dst, '\\', 'x', digits[b>>4], digits[b&15])
+	}
+	return dst
 }
