@@ -1,0 +1,110 @@
+//go:build unix
+
+package processortest
+
+import (
+	"fmt"
+	"maps"
+	"net"
+	"strconv"
+	"strings"
+)
+
+// Source says where a real broker comes from.
+type Source string
+
+// The sources of a real broker. FromAnywhere takes the first of the others that
+// this machine has, in their order here.
+const (
+	FromAnywhere    Source = ""
+	FromEnvironment Source = "environment"
+	FromDocker      Source = "docker"
+	FromJars        Source = "jars"
+)
+
+// BrokerOptions says what broker to start. The zero value is a broker without
+// topics that listens without encryption or authentication, creates no topics
+// by itself, replicates nothing and is quick about groups: no rebalance delay,
+// session timeouts from one second on.
+type BrokerOptions struct {
+	// Source is where the broker comes from. Defaults to FromAnywhere.
+	Source Source
+	// Properties are server properties on top of those that make one node, or
+	// in their place.
+	Properties map[string]string
+	// Listeners are further listeners beside the plain one.
+	Listeners []Listener
+	// JVM are options of the Java virtual machine. Defaults to a heap of 512 MB
+	// and a quick start; a benchmark wants more heap and the full compiler.
+	JVM []string
+}
+
+// Listener is a further listener of a broker, with an address of its own; see
+// [RealBroker.ListenerAddr].
+type Listener struct {
+	// Name is the listener's name in server properties, in capitals.
+	Name string
+	// Protocol is its security protocol: SASL_PLAINTEXT, SSL or SASL_SSL. What
+	// else it needs (a login module, PEM keys) goes into Properties.
+	Protocol string
+}
+
+// plainListener is the listener that Addrs names.
+const plainListener = "PLAINTEXT"
+
+// layout is where the pieces of one broker are: it differs between a process
+// and a container, and stays as it is over restarts.
+type layout struct {
+	bind       string         // address that listeners bind to
+	data       string         // folder of the log
+	controller int            // port of the controller, reached by the broker itself only
+	ports      map[string]int // port by listener
+}
+
+func newLayout(bind, data string, opts BrokerOptions) (layout, error) {
+	l := layout{bind: bind, data: data, ports: map[string]int{}}
+	var err error
+	if l.controller, err = freePort(); err != nil {
+		return l, err
+	}
+	for _, listener := range append([]Listener{{Name: plainListener}}, opts.Listeners...) {
+		if l.ports[listener.Name], err = freePort(); err != nil {
+			return l, err
+		}
+	}
+	return l, nil
+}
+
+// addr is where a listener is reached from this machine.
+func (l layout) addr(listener string) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.ports[listener]))
+}
+
+// properties are the server properties of one node that is broker and
+// controller, small and quick, with those of opts on top.
+func (l layout) properties(opts BrokerOptions) map[string]string {
+	listeners := []string{fmt.Sprintf("CONTROLLER://127.0.0.1:%d", l.controller)}
+	var advertised []string
+	for name, port := range l.ports {
+		listeners = append(listeners, fmt.Sprintf("%s://%s:%d", name, l.bind, port))
+		advertised = append(advertised, fmt.Sprintf("%s://%s", name, l.addr(name)))
+	}
+	protocols := []string{"CONTROLLER:PLAINTEXT", plainListener + ":PLAINTEXT"}
+	for _, x := range opts.Listeners {
+		protocols = append(protocols, x.Name+":"+x.Protocol)
+	}
+	p := smallAndQuick()
+	maps.Copy(p, map[string]string{
+		"process.roles":                  "broker,controller",
+		"node.id":                        "1",
+		"controller.quorum.voters":       fmt.Sprintf("1@127.0.0.1:%d", l.controller),
+		"controller.listener.names":      "CONTROLLER",
+		"inter.broker.listener.name":     plainListener,
+		"listeners":                      strings.Join(listeners, ","),
+		"advertised.listeners":           strings.Join(advertised, ","),
+		"listener.security.protocol.map": strings.Join(protocols, ","),
+		"log.dirs":                       l.data,
+	})
+	maps.Copy(p, opts.Properties)
+	return p
+}
