@@ -34,14 +34,17 @@ func JSON[T any]() Decoder[T] {
 
 // unmarshal decodes doc into body, a pointer.
 func unmarshal(doc []byte, body any) error {
-	switch {
-	case len(doc) == 0:
+	switch string(bytes.Trim(doc, jsonSpace)) {
+	case "":
 		return errEmpty
-	case string(bytes.Trim(doc, " \t\r\n")) == "null":
+	case "null":
 		return errNullText
 	}
 	return json.Unmarshal(doc, body)
 }
+
+// jsonSpace is the white space of RFC 8259, section 2.
+const jsonSpace = " \t\r\n"
 
 // Text returns the decoder of payloads that are UTF-8 text; other bytes are a
 // decode fault that names the first of them. An empty payload is the empty text.
@@ -103,16 +106,20 @@ func misfit(e *json.SemanticError) string {
 	return text
 }
 
-// within returns " in /a/b" for the place of a fault, cut short: the place of a
-// fault in deep nesting is as long as the payload.
+// within returns " in /a/b" for the place of a fault. It is cut short, for in
+// deep nesting it is as long as the payload, and escaped, for names are the
+// sender's and a fault's text must fit a log line and a text column.
 func within(p jsontext.Pointer) string {
 	const limit = 100
-	switch {
-	case p == "":
+	if p == "" {
 		return ""
-	case len(p) > limit:
-		return " in " + string(p[:limit]) + "…"
-	default:
-		return " in " + string(p)
 	}
+	end, more := len(p), ""
+	if end > limit {
+		end, more = limit, "…"
+		for !utf8.RuneStart(p[end]) {
+			end--
+		}
+	}
+	return " in " + string(appendReadable(nil, []byte(p[:end]), false)) + more
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -78,7 +79,7 @@ func (s *rowReader) read(root *node, doc []byte, values []Value) error {
 		return err
 	}
 	end := s.tokens.InputOffset()
-	rest := bytes.TrimLeft(doc[end:], " \t\r\n")
+	rest := bytes.TrimLeft(doc[end:], jsonSpace)
 	if len(rest) > 0 {
 		return fmt.Errorf("json at byte %d: data after the top-level value", len(doc)-len(rest))
 	}
@@ -87,14 +88,13 @@ func (s *rowReader) read(root *node, doc []byte, values []Value) error {
 
 // refuse says why a payload that does not begin with an object is none.
 func (s *rowReader) refuse() error {
-	if len(s.doc) == 0 {
-		return errEmpty
-	}
 	raw, err := s.tokens.ReadValue()
-	if err != nil {
+	switch {
+	case errors.Is(err, io.EOF):
+		return errEmpty
+	case err != nil:
 		return err
-	}
-	if raw.Kind() == 'n' {
+	case raw.Kind() == 'n':
 		return errNullText
 	}
 	return fmt.Errorf("json at byte %d: the payload must be an object, it is %s",

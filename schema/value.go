@@ -1,11 +1,13 @@
 package schema
 
 import (
+	"bytes"
 	stdjson "encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"time"
 
@@ -73,17 +75,37 @@ func basicValue(v reflect.Value) (Value, error) {
 	case reflect.Float64:
 		return floatValue(v.Float(), 64)
 	case reflect.Slice:
-		if v.Type().Elem().Kind() == reflect.Uint8 {
-			return bytesValue(v.Bytes()), nil
-		}
+		return sliceValue(v)
+	default:
+		return intValue(v)
 	}
+}
+
+// intValue takes what is left: the integers, and the types that have no Value.
+func intValue(v reflect.Value) (Value, error) {
 	switch {
 	case v.CanInt():
 		return Value{Kind: Number, Raw: strconv.AppendInt(nil, v.Int(), 10)}, nil
 	case v.CanUint():
 		return Value{Kind: Number, Raw: strconv.AppendUint(nil, v.Uint(), 10)}, nil
+	default:
+		return Value{}, noValue(v)
 	}
-	return Value{}, fmt.Errorf("schema: no value from Go type %v: give it as json.RawMessage, or one of its fields", v.Type())
+}
+
+func sliceValue(v reflect.Value) (Value, error) {
+	switch {
+	case v.Type().Elem().Kind() != reflect.Uint8:
+		return Value{}, noValue(v)
+	case v.IsNil():
+		return Value{Kind: Null}, nil
+	default:
+		return Value{Kind: Bytes, Raw: v.Bytes()}, nil
+	}
+}
+
+func noValue(v reflect.Value) error {
+	return fmt.Errorf("schema: no value from Go type %v: give it as json.RawMessage, or one of its fields", v.Type())
 }
 
 func textValue(s string) (Value, error) {
@@ -92,13 +114,6 @@ func textValue(s string) (Value, error) {
 		return Value{}, fmt.Errorf("schema: text at byte %d: invalid UTF-8; bytes are given as []byte", i)
 	}
 	return Value{Kind: String, Raw: b}, nil
-}
-
-func bytesValue(b []byte) Value {
-	if b == nil {
-		return Value{Kind: Null}
-	}
-	return Value{Kind: Bytes, Raw: b}
 }
 
 func floatValue(f float64, bits int) (Value, error) {
@@ -136,13 +151,6 @@ func rawValue(doc []byte) (Value, error) {
 	if !raw.IsValid() {
 		return Value{}, errors.New("schema: a json.RawMessage that is no strict JSON (duplicate names and invalid UTF-8 count)")
 	}
-	start := 0
-	for raw[start] <= ' ' {
-		start++
-	}
-	end := len(raw)
-	for raw[end-1] <= ' ' {
-		end--
-	}
-	return jsonValue(raw[start:end:end]), nil
+	raw = bytes.Trim(raw, jsonSpace)
+	return jsonValue(slices.Clip(raw)), nil
 }
