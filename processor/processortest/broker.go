@@ -28,7 +28,7 @@ var ErrNotOurs = errors.New("processortest: the broker of ONCESTREAM_TEST_KAFKA_
 // machine is what a broker of ours runs in: a process or a container.
 type machine interface {
 	start(ctx context.Context) error
-	exited() <-chan struct{} // closed when the broker has ended; nil: not known
+	alive(ctx context.Context) bool
 	stop(ctx context.Context) error
 	kill() error
 	pause() error
@@ -97,9 +97,9 @@ func startFrom(ctx context.Context, source Source, opts BrokerOptions) (*RealBro
 	b := &RealBroker{}
 	var err error
 	if source == FromDocker {
-		b.machine, b.layout, err = newContainer(ctx, opts)
+		b.machine, b.layout, err = newContainerBroker(ctx, opts)
 	} else {
-		b.machine, b.layout, err = newProcess(ctx, opts)
+		b.machine, b.layout, err = newJarBroker(ctx, opts)
 	}
 	if err != nil {
 		return nil, err
@@ -135,12 +135,8 @@ func (b *RealBroker) ready(ctx context.Context) error {
 // ask asks once whether the broker is there, and gives up for good where its
 // process has ended.
 func (b *RealBroker) ask(ctx context.Context, k *kgo.Client) error {
-	if b.machine != nil {
-		select {
-		case <-b.machine.exited():
-			return backoff.Permanent(errors.New("the broker has ended"))
-		default:
-		}
+	if b.machine != nil && !b.machine.alive(ctx) {
+		return backoff.Permanent(errors.New("the broker has ended"))
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()

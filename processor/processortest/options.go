@@ -55,6 +55,7 @@ const plainListener = "PLAINTEXT"
 // layout is where the pieces of one broker are: it differs between a process
 // and a container, and stays as it is over restarts.
 type layout struct {
+	host       string         // where clients reach it; empty: this machine
 	bind       string         // address that listeners bind to
 	data       string         // folder of the log
 	controller int            // port of the controller, reached by the broker itself only
@@ -77,8 +78,14 @@ func newLayout(bind, data string, opts BrokerOptions) (layout, error) {
 
 // addr is where a listener is reached from this machine.
 func (l layout) addr(listener string) string {
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(l.ports[listener]))
+	host := l.host
+	if l.local() {
+		host = "127.0.0.1" // the name could lead to an address where nobody listens
+	}
+	return net.JoinHostPort(host, strconv.Itoa(l.ports[listener]))
 }
+
+func (l layout) local() bool { return l.host == "" || l.host == "localhost" }
 
 // properties are the server properties of one node that is broker and
 // controller, small and quick, with those of opts on top.

@@ -4,171 +4,147 @@ package processortest
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
+	"os/signal"
+	"regexp"
 	"syscall"
+	"testing"
 	"time"
 )
 
-// stopGrace is how long a broker may take to stop when asked to.
-const stopGrace = 30 * time.Second
-
-// process is a broker that runs from jars.
-type process struct {
-	dir  string   // holds the data, the settings and the log
-	java []string // the command line up to the main class
-	cmd  *exec.Cmd
-	dog  *watchdog
-	done chan struct{} // closed when the running process has ended
+// Process is a process under test. It is killed when its test ends, and dies
+// with the test binary however that ends.
+type Process struct {
+	*child
+	name   string
+	output *output
 }
 
-// newProcess fetches the jars, and formats a new folder for one broker.
-func newProcess(ctx context.Context, opts BrokerOptions) (*process, layout, error) {
-	jars, err := fetchJars(ctx)
+// StartProcess starts cmd and gathers its standard output and standard error.
+// If the test fails, the end of what it said is logged.
+func StartProcess(tb testing.TB, cmd *exec.Cmd) *Process {
+	tb.Helper()
+	p := &Process{name: cmd.String(), output: newOutput()}
+	cmd.Stdout, cmd.Stderr = p.output, p.output
+	// A grandchild that keeps the pipe open must not keep us.
+	cmd.WaitDelay = 5 * time.Second
+	c, err := startChild(cmd, "")
 	if err != nil {
-		return nil, layout{}, err
+		tb.Fatalf("processortest: start %s: %v", p.name, err)
 	}
-	dir, err := os.MkdirTemp("", "oncestream-kafka-")
-	if err != nil {
-		return nil, layout{}, err
-	}
-	p := &process{dir: dir, java: javaCommand(jars, opts)}
-	l, err := newLayout("127.0.0.1", filepath.Join(dir, "data"), opts)
-	if err == nil {
-		err = p.format(ctx, l.properties(opts))
-	}
-	if err != nil {
-		return nil, l, errors.Join(err, os.RemoveAll(dir))
-	}
-	return p, l, nil
-}
-
-func javaCommand(jars string, opts BrokerOptions) []string {
-	jvm := opts.JVM
-	if jvm == nil {
-		jvm = []string{"-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"}
-	}
-	java := append([]string{"java"}, jvm...)
-	return append(java, "-Dlog4j2.level=WARN", "-cp", filepath.Join(jars, "*"))
-}
-
-// format writes the settings and prepares the folder of the log for them.
-func (p *process) format(ctx context.Context, properties map[string]string) error {
-	var b strings.Builder
-	for name, value := range properties {
-		// Line ends (of a PEM key, say) are written as the format wants them.
-		fmt.Fprintf(&b, "%s=%s\n", name, strings.ReplaceAll(value, "\n", `\n`))
-	}
-	if err := os.WriteFile(p.settings(), []byte(b.String()), 0o600); err != nil {
-		return err
-	}
-	args := append(p.java[1:len(p.java):len(p.java)],
-		"kafka.tools.StorageTool", "format", "-t", newClusterID(), "-c", p.settings())
-	if out, err := exec.CommandContext(ctx, p.java[0], args...).CombinedOutput(); err != nil {
-		return fmt.Errorf("format the broker's folder: %w\n%s", err, out)
-	}
-	return nil
-}
-
-// newClusterID returns 16 random bytes in the form that Kafka wants, which must
-// not begin with a dash: the tool would read an option.
-func newClusterID() string {
-	for {
-		id := make([]byte, 16)
-		_, _ = rand.Read(id) // never fails
-		if s := base64.RawURLEncoding.EncodeToString(id); s[0] != '-' {
-			return s
+	p.child = c
+	// Ends with the process.
+	go func() {
+		<-c.done
+		p.output.close()
+	}()
+	tb.Cleanup(func() {
+		p.Kill()
+		if tb.Failed() {
+			tb.Logf("processortest: the end of what %s said:\n%s", p.name, p.output.tail(outputTail))
 		}
-	}
+	})
+	return p
 }
 
-func (p *process) settings() string { return filepath.Join(p.dir, "server.properties") }
+// outputTail is how many lines are shown of a process whose test failed.
+const outputTail = 60
 
-// start starts the broker's process and the watchdog that ends it with ours.
-func (p *process) start(context.Context) error {
-	log, err := os.OpenFile(p.logFile(), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	args := append(p.java[1:len(p.java):len(p.java)], "kafka.Kafka", p.settings())
-	p.cmd = exec.Command(p.java[0], args...)
-	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := p.cmd.Start(); err != nil {
-		return err
-	}
-	if p.dog, err = watch(p.cmd.Process.Pid, p.dir); err != nil {
-		return errors.Join(err, p.cmd.Process.Kill(), p.cmd.Wait())
-	}
-	p.done = make(chan struct{})
-	// The goroutine ends with the process, which stop, kill or the watchdog end.
-	go func(cmd *exec.Cmd, done chan<- struct{}) {
-		defer close(done)
-		_ = cmd.Wait()
-	}(p.cmd, p.done)
-	return nil
-}
+// Pid returns the process's id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
-func (p *process) exited() <-chan struct{} { return p.done }
+// Kill ends the process by SIGKILL and waits until it is gone. It is no error
+// that it was gone before.
+func (p *Process) Kill() { _ = p.kill() }
 
-// stop asks the broker to end and waits for it.
-func (p *process) stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, stopGrace)
-	defer cancel()
-	if err := p.signal(syscall.SIGTERM); err != nil {
-		return err
-	}
+// Terminate asks the process to end, by SIGTERM.
+func (p *Process) Terminate() error { return p.signal(syscall.SIGTERM) }
+
+// Pause stops the process by SIGSTOP, and returns when it has stopped: it keeps
+// its connections and does nothing.
+func (p *Process) Pause() error { return p.pause() }
+
+// Resume lets a paused process go on.
+func (p *Process) Resume() error { return p.resume() }
+
+// Wait waits until the process has ended and returns its exit code, -1 if a
+// signal ended it.
+func (p *Process) Wait(ctx context.Context) (code int, err error) {
 	select {
 	case <-p.done:
-		p.dog.stop()
-		return nil
+		return p.cmd.ProcessState.ExitCode(), nil
 	case <-ctx.Done():
-		return errors.Join(errors.New("the broker did not stop in time and was killed"), ctx.Err(), p.kill())
+		return 0, fmt.Errorf("processortest: %s has not ended: %w", p.name, ctx.Err())
 	}
 }
 
-// kill ends the broker as a crash would, and waits until it is gone.
-func (p *process) kill() error {
-	err := p.signal(syscall.SIGKILL)
-	<-p.done
-	p.dog.stop()
-	return err
-}
-
-func (p *process) pause() error  { return p.signal(syscall.SIGSTOP) }
-func (p *process) resume() error { return p.signal(syscall.SIGCONT) }
-
-func (p *process) signal(sig syscall.Signal) error {
-	if err := p.cmd.Process.Signal(sig); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("signal %v to the broker: %w", sig, err)
+// WaitLine waits for a line of output that matches, behind the line that the
+// call before it found, and returns the match and its submatches. It fails when
+// the process ends without such a line, or ctx does.
+func (p *Process) WaitLine(ctx context.Context, pattern *regexp.Regexp) ([]string, error) {
+	for {
+		match, more := p.output.find(pattern)
+		if match != nil {
+			return match, nil
+		}
+		var err error
+		select {
+		case <-more:
+			continue
+		case <-ctx.Done():
+			err = ctx.Err()
+		case <-p.output.closed:
+			// What came between the look and the end.
+			if match, _ := p.output.find(pattern); match != nil {
+				return match, nil
+			}
+			err = errors.New("it has ended")
+		}
+		return nil, fmt.Errorf("processortest: no line like %q from %s: %w; it said last:\n%s",
+			pattern, p.name, err, p.output.tail(outputTail))
 	}
-	return nil
 }
 
-func (p *process) remove(context.Context) error { return os.RemoveAll(p.dir) }
+// Lines returns all lines of output so far.
+func (p *Process) Lines() []string { return p.output.all() }
 
-func (p *process) logFile() string { return filepath.Join(p.dir, "broker.log") }
+// workerVariable names the worker function in a worker process's environment.
+const workerVariable = "ONCESTREAM_TEST_WORKER"
 
-// logTail returns the last lines of the broker's log.
-func (p *process) logTail(context.Context) string {
-	f, err := os.Open(p.logFile())
+// Workers makes the test binary able to run again as one of the workers, which
+// [StartWorker] asks for. It is the first call of a TestMain. In a worker
+// process it runs the function and exits with what that returns; otherwise it
+// does nothing. The function's ctx ends on SIGTERM; a second SIGTERM ends the
+// process.
+func Workers(workers map[string]func(ctx context.Context) int) {
+	name, ok := os.LookupEnv(workerVariable)
+	if !ok {
+		return
+	}
+	work := workers[name]
+	if work == nil {
+		fmt.Fprintf(os.Stderr, "processortest: no worker named %q was given to Workers\n", name)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // the second signal has its usual effect
+	os.Exit(work(ctx))
+}
+
+// StartWorker starts a worker of this test binary in a process of its own. env
+// are further variables ("NAME=value"), by which it learns what to do.
+func StartWorker(tb testing.TB, name string, env ...string) *Process {
+	tb.Helper()
+	self, err := os.Executable()
 	if err != nil {
-		return err.Error()
+		tb.Fatalf("processortest: start worker %s: %v", name, err)
 	}
-	defer f.Close()
-	if size, err := f.Seek(0, io.SeekEnd); err == nil {
-		_, _ = f.Seek(max(0, size-logTailBytes), io.SeekStart)
-	}
-	tail, _ := io.ReadAll(f)
-	return string(tail)
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), append(env, workerVariable+"="+name)...)
+	p := StartProcess(tb, cmd)
+	p.name = "worker " + name
+	return p
 }
-
-const logTailBytes = 4000

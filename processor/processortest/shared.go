@@ -50,8 +50,9 @@ func CloseShared() error {
 }
 
 // Main runs the tests, ends the shared broker and exits. It is the body of a
-// TestMain.
-func Main(m *testing.M) {
+// TestMain; m is the *testing.M that it was given, or something around it that
+// has more to end.
+func Main(m interface{ Run() int }) {
 	code := m.Run()
 	if err := CloseShared(); err != nil {
 		_, _ = os.Stderr.WriteString(err.Error() + "\n")
