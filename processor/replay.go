@@ -1,0 +1,215 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/oncestream/oncestream/offsets"
+	"github.com/oncestream/oncestream/schema"
+)
+
+// Replay reads a range again under the same handler and expects that every key
+// is known: a key that is new shows an effect that was lost, or a record that
+// was never read. It runs the batch transaction without its advance, sinks
+// included, and rolls each one back, so nothing is changed and no group is
+// joined; the pipeline may be running meanwhile.
+func (p *Processor) Replay(ctx context.Context, r Range) (Report, error) {
+	pool, ledger, err := p.open(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	defer pool.Close()
+	progress, err := ledger.Progress(ctx, pool)
+	if err != nil {
+		return Report{}, err
+	}
+	spans, err := r.spans(p.cfg.Kafka.Topic, progress)
+	if err != nil {
+		return Report{}, err
+	}
+	source, err := openRange(ctx, p.cfg.Kafka, spans)
+	if err != nil {
+		return Report{}, err
+	}
+	defer source.close()
+	replay := &replay{p: p, pool: pool, ledger: ledger, fresh: map[[16]byte]bool{}}
+	replay.report.Partitions = spans
+	for !source.done() {
+		partition, chunks, err := source.next(ctx)
+		if err != nil {
+			return replay.report, err
+		}
+		if err := replay.batch(ctx, partition, chunks); err != nil {
+			return replay.report, err
+		}
+		if r.Progress != nil {
+			r.Progress(source.progress())
+		}
+	}
+	return replay.report, nil
+}
+
+// spans resolves the range against what the group has read.
+func (r Range) spans(topic string, progress []offsets.Progress) ([]RangeReport, error) {
+	var spans []RangeReport
+	known := map[int32]bool{}
+	for _, p := range progress {
+		known[p.Partition] = true
+		s := RangeReport{Partition: p.Partition, From: p.First, To: p.Next}
+		if from, ok := r.From[p.Partition]; ok {
+			s.From = max(s.From, from)
+		}
+		if to, ok := r.To[p.Partition]; ok {
+			s.To = min(s.To, to)
+		}
+		if s.From < s.To {
+			spans = append(spans, s)
+		}
+	}
+	if len(progress) == 0 {
+		return nil, fmt.Errorf("processor: replay %s: the group has read nothing of it yet", topic)
+	}
+	for _, bound := range []map[int32]int64{r.From, r.To} {
+		for p := range bound {
+			if !known[p] {
+				return nil, fmt.Errorf("processor: replay %s/%d: the group has no position in this partition", topic, p)
+			}
+		}
+	}
+	return spans, nil
+}
+
+// replay is one run of Replay.
+type replay struct {
+	p      *Processor
+	pool   *pgxpool.Pool
+	ledger *offsets.Ledger
+	report Report
+	// fresh holds the keys that were new: as nothing is committed, they would
+	// be new again each time they come.
+	fresh map[[16]byte]bool
+}
+
+// batch replays what was read of a partition.
+func (r *replay) batch(ctx context.Context, partition int32, chunks []chunk) error {
+	for len(chunks) > 0 {
+		b := newBatch(ctx, r.p.decoder, chunks)
+		if len(b.records) > 0 {
+			if err := r.transact(ctx, b); err != nil {
+				return fmt.Errorf("processor: replay %s: %w", b.records[0].Position(), err)
+			}
+		}
+		r.count(partition, len(b.records))
+		if b.fault == nil {
+			return nil
+		}
+		r.count(partition, 1)
+		r.fault(b.fault)
+		chunks = behind(chunks, b.fault.Record.Offset)
+	}
+	return nil
+}
+
+// behind returns the chunks without the records up to the offset.
+func behind(chunks []chunk, offset int64) []chunk {
+	for i := range chunks {
+		n := slices.IndexFunc(chunks[i].records, func(r schema.Record) bool { return r.Offset > offset })
+		if n >= 0 {
+			rest := slices.Clone(chunks[i:])
+			rest[0].records = rest[0].records[n:]
+			return rest
+		}
+	}
+	return nil
+}
+
+// transact is the batch transaction without its advance and with a rollback.
+func (r *replay) transact(ctx context.Context, b *batch) error {
+	tx, err := r.pool.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // nothing of this transaction is to stay
+	admissions, err := r.ledger.Admit(ctx, tx, b.entries)
+	if err != nil {
+		return err
+	}
+	places := r.judge(b, admissions)
+	if len(places) == 0 {
+		return nil
+	}
+	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error { return b.messages.apply(ctx, ownedTx{savepoint}, places) })
+	if err != nil && classify(err) != ownFault {
+		return err
+	}
+	if err != nil {
+		r.fault(faultOf(err, nil))
+	}
+	return nil
+}
+
+// judge counts the admissions and returns the places of the messages that are
+// new.
+func (r *replay) judge(b *batch, admissions []offsets.Admission) []int {
+	var places []int
+	for i := range admissions {
+		switch a := &admissions[i]; {
+		case a.Outcome == offsets.Conflict:
+			f := b.conflict(i, a)
+			r.fault(f)
+		case a.Outcome == offsets.Fresh && !r.fresh[b.entries[i].Key]:
+			r.fresh[b.entries[i].Key] = true
+			r.fresher(b.records[i])
+			places = append(places, b.first+i)
+		default:
+			r.report.Duplicates++
+		}
+	}
+	return places
+}
+
+func (r *replay) count(partition int32, records int) {
+	r.report.Records += int64(records)
+	if s := r.span(partition); s != nil {
+		s.Records += int64(records)
+	}
+}
+
+func (r *replay) span(partition int32) *RangeReport {
+	for i := range r.report.Partitions {
+		if r.report.Partitions[i].Partition == partition {
+			return &r.report.Partitions[i]
+		}
+	}
+	return nil
+}
+
+func (r *replay) fresher(record *schema.Record) {
+	r.report.Fresh++
+	if s := r.span(record.Partition); s != nil {
+		s.Fresh++
+	}
+	r.example(Example{Position: record.Position(), Reason: ReasonNew, Detail: "its key has had no effect under handler " + r.p.handler})
+}
+
+func (r *replay) fault(f *schema.Fault) {
+	r.report.Faults++
+	e := Example{Reason: f.Reason, Detail: f.Error()}
+	if f.Record != nil {
+		e.Position = f.Record.Position()
+	}
+	r.example(e)
+}
+
+// maxExamples bounds what a report shows.
+const maxExamples = 10
+
+func (r *replay) example(e Example) {
+	if len(r.report.Examples) < maxExamples {
+		r.report.Examples = append(r.report.Examples, e)
+	}
+}

@@ -1,0 +1,66 @@
+package processor
+
+import (
+	"fmt"
+
+	"github.com/oncestream/oncestream/schema"
+)
+
+// Range is a part of a topic. The zero Range is all that the group has read:
+// from where it began to its stored position.
+type Range struct {
+	// From and To bound the offsets [From, To) of each partition named; a
+	// partition that is not named has the bound of the zero Range.
+	From, To map[int32]int64
+	// Progress, if set, is told now and then how many of the range's offsets
+	// are done.
+	Progress func(done, total int64)
+}
+
+// Report is what came of a replay.
+type Report struct {
+	// Records is how many were read, Duplicates how many of them had their
+	// effect already, Fresh how many had not: a replay expects none.
+	Records, Duplicates, Fresh int64
+	// Faults is how many could not be decoded or keyed, or reuse a key for
+	// another payload.
+	Faults int64
+	// Partitions is what was read of each partition.
+	Partitions []RangeReport
+	// Examples are the first few of the records that were new or at fault.
+	Examples []Example
+}
+
+// RangeReport is what was read of one partition: the offsets [From, To).
+type RangeReport struct {
+	Partition int32
+	From, To  int64
+	Records   int64
+	// Fresh is how many had no effect yet.
+	Fresh int64
+}
+
+// Example is a record that a replay did not expect.
+type Example struct {
+	Position string
+	Key      string
+	// Reason is "new", or the code of the fault.
+	Reason schema.Reason
+	Detail string
+}
+
+// ReasonNew is the Reason of an example whose key had no effect yet.
+const ReasonNew schema.Reason = "new"
+
+// Clean reports whether the replay found nothing new.
+func (r Report) Clean() bool { return r.Fresh == 0 && r.Faults == 0 }
+
+// String is the verdict in one line.
+func (r Report) String() string {
+	verdict := "nothing new"
+	if !r.Clean() {
+		verdict = "NOT CLEAN"
+	}
+	return fmt.Sprintf("replayed %d records of %d partitions: %d duplicates, %d new, %d at fault: %s",
+		r.Records, len(r.Partitions), r.Duplicates, r.Fresh, r.Faults, verdict)
+}

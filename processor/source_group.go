@@ -1,0 +1,375 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/oncestream/oncestream/offsets"
+	"github.com/oncestream/oncestream/schema"
+)
+
+// groupSource reads the topic as a member of the consumer group.
+//
+// Three things keep a record from reaching a worker under a wrong position:
+//
+//   - Rebalances wait while a poll's records are routed (BlockRebalanceOnPoll),
+//     so what was polled goes to the workers of the assignment it was polled
+//     under, and kgo drops what it has buffered of a partition that is revoked.
+//   - A partition is paused and its queue closed until its worker's claim is in
+//     place. Then the position is set, by the goroutine that polls and between
+//     two polls, and the queue opened in the same breath: what is polled after
+//     that lies behind the claim, and what was polled before is dropped.
+//   - The queue drops what lies before its position.
+//
+// The position is set here and not in AdjustFetchOffsetsFn because a claim may
+// have to wait for a predecessor's transaction: other partitions of the same
+// assignment must not wait with it, and a worker that was fenced sets its
+// position the same way.
+type groupSource struct {
+	client *kgo.Client
+	e      *engine
+	topic  string
+	// ready is closed when client is set: the callbacks may come before
+	// NewClient has returned.
+	ready chan struct{}
+
+	mu       sync.Mutex
+	commands []func()
+	wake     context.CancelFunc // ends the poll in progress
+}
+
+// openGroup creates the client; it joins the group when it is first polled.
+func openGroup(e *engine) (*groupSource, error) {
+	s := &groupSource{e: e, topic: e.cfg.Kafka.Topic, ready: make(chan struct{})}
+	opts := append(e.cfg.Kafka.clientOptions(),
+		kgo.ConsumerGroup(e.cfg.Group),
+		kgo.ConsumeTopics(s.topic),
+		kgo.Balancers(balancer(e.cfg.Kafka.Balancer)),
+		kgo.SessionTimeout(e.cfg.Kafka.SessionTimeout),
+		kgo.HeartbeatInterval(e.cfg.Kafka.SessionTimeout/5),
+		kgo.RebalanceTimeout(e.cfg.DrainTimeout+30*time.Second),
+		kgo.BlockRebalanceOnPoll(),
+		kgo.AutoCommitMarks(), kgo.AutoCommitInterval(time.Second),
+		kgo.OnPartitionsAssigned(s.assigned),
+		kgo.OnPartitionsRevoked(s.revoked),
+		kgo.OnPartitionsLost(s.lost),
+		kgo.AdjustFetchOffsetsFn(placeholders),
+		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
+		kgo.KeepControlRecords(),
+	)
+	if e.cfg.Kafka.InstanceID != "" {
+		opts = append(opts, kgo.InstanceID(e.cfg.Kafka.InstanceID))
+	}
+	if !e.cfg.Kafka.ReadUncommitted {
+		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
+	}
+	client, err := kgo.NewClient(append(opts, e.cfg.Kafka.Options...)...)
+	if err != nil {
+		return nil, fmt.Errorf("config: kafka: %w", err)
+	}
+	s.client = client
+	close(s.ready)
+	return s, nil
+}
+
+func balancer(name string) kgo.GroupBalancer {
+	switch name {
+	case "range":
+		return kgo.RangeBalancer()
+	case "roundrobin":
+		return kgo.RoundRobinBalancer()
+	case "sticky":
+		return kgo.StickyBalancer()
+	}
+	return kgo.CooperativeStickyBalancer()
+}
+
+// placeholders replaces the group's own offsets: what Kafka has stored decides
+// nothing. The partitions are paused, so nothing is fetched from here.
+func placeholders(_ context.Context, fetched map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
+	for _, partitions := range fetched {
+		for p := range partitions {
+			partitions[p] = kgo.NewOffset().At(0)
+		}
+	}
+	return fetched, nil
+}
+
+func (s *groupSource) assigned(_ context.Context, client *kgo.Client, added map[string][]int32) {
+	<-s.ready
+	client.PauseFetchPartitions(added)
+	s.e.assigned(added[s.topic])
+}
+
+func (s *groupSource) revoked(ctx context.Context, client *kgo.Client, removed map[string][]int32) {
+	s.e.released(removed[s.topic])
+	s.flush(ctx, client)
+}
+
+// lost is revoked without a group to commit to: the session has ended, and the
+// partitions may have new owners already. The fence takes care of them.
+func (s *groupSource) lost(_ context.Context, _ *kgo.Client, removed map[string][]int32) {
+	s.e.released(removed[s.topic])
+}
+
+// flush tells Kafka the offsets of what was committed, for lag tools; nothing
+// reads them to decide anything, so a failure is only logged.
+func (s *groupSource) flush(ctx context.Context, client *kgo.Client) {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	if err := client.CommitMarkedOffsets(ctx); err != nil {
+		s.e.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "Kafka was not told the last offsets; lag tools will be behind", slog.Any("reason", err))
+	}
+}
+
+const closeTimeout = 3 * time.Second
+
+// run polls until ctx ends or the client cannot go on.
+func (s *groupSource) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := s.waitForRoom(ctx); err != nil {
+			return nil //nolint:nilerr // the end of ctx is the normal end
+		}
+		poll := s.nextPoll(ctx)
+		fetches := s.client.PollRecords(poll, maxPoll)
+		err := s.route(fetches)
+		s.obey()
+		s.client.AllowRebalance()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxPoll bounds how long a rebalance waits for one poll's routing.
+const maxPoll = 20_000
+
+// maxQueued bounds the memory of all queues together, whatever the number of
+// partitions.
+const maxQueued = 64 << 20
+
+// waitForRoom waits while the queues of all partitions hold too much.
+func (s *groupSource) waitForRoom(ctx context.Context) error {
+	for s.e.queued() >= maxQueued {
+		if err := sleep(ctx, roomCheck); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const roomCheck = 5 * time.Millisecond
+
+// nextPoll returns the context of the next poll, which ends early when there is
+// a command to obey.
+func (s *groupSource) nextPoll(ctx context.Context) context.Context {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.wake != nil {
+		s.wake()
+	}
+	poll, cancel := context.WithCancel(ctx)
+	s.wake = cancel
+	if len(s.commands) > 0 {
+		cancel()
+	}
+	return poll
+}
+
+// command has the polling goroutine do something between two polls.
+func (s *groupSource) command(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.commands = append(s.commands, f)
+	if s.wake != nil {
+		s.wake()
+	}
+}
+
+func (s *groupSource) obey() {
+	s.mu.Lock()
+	commands := s.commands
+	s.commands = nil
+	s.mu.Unlock()
+	for _, f := range commands {
+		f()
+	}
+}
+
+// ifServed runs f between two polls if w still serves its partition then.
+func (s *groupSource) ifServed(w *worker, f func()) {
+	s.command(func() {
+		if s.e.worker(w.partition) == w {
+			f()
+		}
+	})
+}
+
+// seek has the partition read from the claim's position into the worker's
+// queue. The epoch lets the client find out that the log was truncated below
+// the position (KIP-320).
+func (s *groupSource) seek(w *worker, c offsets.Claim) {
+	s.ifServed(w, func() {
+		s.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{s.topic: {c.Partition: {Epoch: c.LeaderEpoch, Offset: c.Next}}})
+		w.queue.openAt(c.Next)
+		w.paused.Store(false)
+		s.client.ResumeFetchPartitions(map[string][]int32{s.topic: {c.Partition}})
+	})
+}
+
+// shut closes the worker's queue and stops reading its partition.
+func (s *groupSource) shut(w *worker) {
+	w.queue.shut()
+	s.ifServed(w, func() { s.pause(w.partition) })
+}
+
+func (s *groupSource) pause(partition int32) {
+	s.client.PauseFetchPartitions(map[string][]int32{s.topic: {partition}})
+}
+
+// roomAgain resumes a partition that was paused because its queue was full, if
+// there is room again. The partition is paused and resumed by the polling
+// goroutine only, so that the flag and the client agree.
+func (s *groupSource) roomAgain(w *worker) {
+	if w.paused.Load() && w.queue.roomy() {
+		s.ifServed(w, func() { s.resumeIfRoomy(w) })
+	}
+}
+
+func (s *groupSource) resumeIfRoomy(w *worker) {
+	if w.paused.Load() && w.queue.roomy() {
+		w.paused.Store(false)
+		s.client.ResumeFetchPartitions(map[string][]int32{s.topic: {w.partition}})
+		call2(s.e.cfg.Hooks.Resumed, s.topic, w.partition)
+	}
+}
+
+// publish marks the position for Kafka's own offset, which is written behind.
+func (s *groupSource) publish(w *worker, c offsets.Claim) {
+	s.client.MarkCommitOffsets(map[string]map[int32]kgo.EpochOffset{s.topic: {w.partition: {Epoch: c.LeaderEpoch, Offset: c.Next}}})
+}
+
+// route hands what was polled to the workers. It never waits.
+func (s *groupSource) route(fetches kgo.Fetches) error {
+	var fatal error
+	records := 0
+	fetches.EachTopic(func(t kgo.FetchTopic) {
+		for i := range t.Partitions {
+			p := &t.Partitions[i]
+			if p.Err != nil {
+				fatal = errors.Join(fatal, s.failed(p.Partition, p.Err))
+			}
+			if len(p.Records) > 0 {
+				records += len(p.Records)
+				s.deliver(t.TopicID, p)
+			}
+		}
+	})
+	if records > 0 {
+		call(s.e.cfg.Hooks.Polled, records)
+	}
+	return fatal
+}
+
+func (s *groupSource) deliver(id [16]byte, p *kgo.FetchPartition) {
+	w := s.e.worker(p.Partition)
+	if w == nil {
+		return
+	}
+	var none [16]byte
+	if id != none && s.e.identity.TopicID != none && id != s.e.identity.TopicID {
+		w.queue.fail(&haltError{"topic_recreated", offsets.Refusal{Partition: p.Partition, Stored: s.e.identity, Seen: offsets.Identity{ClusterID: s.e.identity.ClusterID, TopicID: id}}})
+		return
+	}
+	dropped, pause := w.queue.push(newChunk(s.e.identity, p.Records, time.Now()))
+	if dropped > 0 && s.e.cfg.Hooks.Dropped != nil {
+		s.e.cfg.Hooks.Dropped(s.topic, p.Partition, dropped)
+	}
+	if pause && !w.paused.Load() {
+		w.paused.Store(true)
+		s.pause(p.Partition)
+		call2(s.e.cfg.Hooks.Paused, s.topic, p.Partition)
+		s.resumeIfRoomy(w) // the worker may have emptied the queue before it could see the flag
+	}
+}
+
+// newChunk copies the records out of the client's own type. Transaction markers
+// are no records, but they move the position.
+func newChunk(id offsets.Identity, polled []*kgo.Record, arrived time.Time) chunk {
+	c := chunk{records: make([]schema.Record, 0, len(polled)), arrived: arrived}
+	for _, r := range polled {
+		c.end, c.leaderEpoch = r.Offset+1, r.LeaderEpoch
+		if r.Attrs.IsControl() {
+			continue
+		}
+		c.records = append(c.records, newRecord(id, r))
+		c.bytes += size(&c.records[len(c.records)-1])
+	}
+	return c
+}
+
+func newRecord(id offsets.Identity, r *kgo.Record) schema.Record {
+	var headers []schema.Header
+	if len(r.Headers) > 0 {
+		headers = make([]schema.Header, len(r.Headers))
+		for i, h := range r.Headers {
+			headers[i] = schema.Header{Key: h.Key, Value: h.Value}
+		}
+	}
+	return schema.Record{
+		Topic: r.Topic, TopicID: id.TopicID, ClusterID: id.ClusterID, Partition: r.Partition, Offset: r.Offset, LeaderEpoch: r.LeaderEpoch,
+		Time: r.Timestamp, Key: r.Key, Value: r.Value, Headers: headers,
+	}
+}
+
+// failed sorts the errors of a poll. An error that is returned ends the run.
+func (s *groupSource) failed(partition int32, err error) error {
+	var loss *kgo.ErrDataLoss
+	var session *kgo.ErrGroupSession
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, kgo.ErrClientClosed):
+		return nil
+	case errors.As(err, &loss):
+		s.haltPartition(partition, "log_truncated", fmt.Errorf("the log was cut below what was read: read to offset %d (leader epoch %d), but the logs part at %d",
+			loss.ConsumedTo, loss.ConsumedToEpoch, loss.ResetTo))
+	case errors.Is(err, kerr.OffsetOutOfRange):
+		s.haltPartition(partition, "offset_out_of_range", &rangeError{})
+	case errors.Is(err, kerr.FencedInstanceID):
+		return fmt.Errorf("processor: instance id %q is used by another member of group %s; each process needs its own: %w", s.e.cfg.Kafka.InstanceID, s.e.cfg.Group, err)
+	case errors.Is(err, kerr.GroupAuthorizationFailed), errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.SaslAuthenticationFailed):
+		return fmt.Errorf("processor: read %s as group %s: %w", s.topic, s.e.cfg.Group, err)
+	case errors.As(err, &session):
+		s.e.cfg.Logger.LogAttrs(s.e.ctx, slog.LevelWarn, "the group session ended; joining again", slog.Any("reason", err))
+	default:
+		s.e.cfg.Logger.LogAttrs(s.e.ctx, slog.LevelWarn, "a fetch failed; fetching again", slog.Int("partition", int(partition)), slog.Any("reason", err))
+	}
+	return nil
+}
+
+func (s *groupSource) haltPartition(partition int32, code string, err error) {
+	if w := s.e.worker(partition); w != nil {
+		w.queue.fail(&haltError{code, err})
+	}
+}
+
+// close lets go of every partition, tells Kafka where they stand and leaves the
+// group, so that others can take over at once.
+func (s *groupSource) close() {
+	s.e.released(s.e.all())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.e.ctx), closeTimeout)
+	defer cancel()
+	s.flush(ctx, s.client)
+	s.client.AllowRebalance()
+	if err := s.client.LeaveGroupContext(ctx); err != nil {
+		s.e.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "the group was not told of our leave; it will notice by itself", slog.Any("reason", err))
+	}
+	s.client.CloseAllowingRebalance()
+}

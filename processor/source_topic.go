@@ -1,0 +1,240 @@
+package processor
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/oncestream/oncestream/offsets"
+)
+
+// Topic is what a broker says of a topic.
+type Topic struct {
+	Name      string
+	ID        [16]byte
+	ClusterID string
+	// Partitions are sorted by number.
+	Partitions []PartitionRange
+}
+
+// PartitionRange is what a partition's log holds: offsets from Start (the
+// oldest record kept) to End, of which those below Stable belong to no open
+// transaction.
+type PartitionRange struct {
+	Partition          int32
+	Start, Stable, End int64
+}
+
+// ErrNoTopic is what InspectTopic answers when the topic does not exist.
+var ErrNoTopic = errors.New("the topic does not exist")
+
+// InspectTopic asks the brokers for the topic.
+func InspectTopic(ctx context.Context, k Kafka) (Topic, error) {
+	client, err := openPlain(k)
+	if err != nil {
+		return Topic{}, err
+	}
+	defer client.Close()
+	return inspect(ctx, client, k)
+}
+
+// openPlain returns a client that is member of no group.
+func openPlain(k Kafka, more ...kgo.Opt) (*kgo.Client, error) {
+	opts := slices.Concat(k.clientOptions(), more, k.Options)
+	client, err := kgo.NewClient(opts...)
+	if err != nil {
+		return nil, fmt.Errorf("config: kafka: %w", err)
+	}
+	return client, nil
+}
+
+func inspect(ctx context.Context, client *kgo.Client, k Kafka) (Topic, error) {
+	admin := kadm.NewClient(client)
+	t := Topic{Name: k.Topic}
+	meta, err := admin.Metadata(ctx, k.Topic)
+	if err != nil {
+		return t, diagnose(k, err)
+	}
+	t.ClusterID = meta.Cluster
+	detail, ok := meta.Topics[k.Topic]
+	switch {
+	case !ok || errors.Is(detail.Err, kerr.UnknownTopicOrPartition):
+		return t, fmt.Errorf("processor: topic %q: %w%s", k.Topic, ErrNoTopic, similar(ctx, admin, k.Topic))
+	case detail.Err != nil:
+		return t, fmt.Errorf("processor: topic %q: %w", k.Topic, detail.Err)
+	}
+	t.ID = detail.ID
+	return t, t.list(ctx, admin)
+}
+
+// list asks for the bounds of every partition.
+func (t *Topic) list(ctx context.Context, admin *kadm.Client) error {
+	starts, err1 := admin.ListStartOffsets(ctx, t.Name)
+	stable, err2 := admin.ListCommittedOffsets(ctx, t.Name)
+	ends, err3 := admin.ListEndOffsets(ctx, t.Name)
+	if err := errors.Join(err1, err2, err3, starts.Error(), stable.Error(), ends.Error()); err != nil {
+		return fmt.Errorf("processor: list the offsets of %s: %w", t.Name, err)
+	}
+	for p, start := range starts[t.Name] {
+		t.Partitions = append(t.Partitions, PartitionRange{p, start.Offset, stable[t.Name][p].Offset, ends[t.Name][p].Offset})
+	}
+	slices.SortFunc(t.Partitions, func(a, b PartitionRange) int { return int(a.Partition - b.Partition) })
+	return nil
+}
+
+// similar names the topics that a typing error may have meant.
+func similar(ctx context.Context, admin *kadm.Client, name string) string {
+	all, err := admin.ListTopics(ctx)
+	if err != nil {
+		return ""
+	}
+	names := slices.DeleteFunc(all.Names(), func(other string) bool { return distance(name, other) > 1+len(name)/4 })
+	if len(names) == 0 {
+		return ""
+	}
+	return " (similar: " + strings.Join(names, ", ") + ")"
+}
+
+// distance is how many letters have to be changed, added or left out to make b
+// of a (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			substitute := diagonal
+			if a[i] != b[j] {
+				substitute++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
+
+// diagnose names the likely cause of a connection that fails in a way which
+// does not say it itself.
+func diagnose(k Kafka, err error) error {
+	var record tls.RecordHeaderError
+	var verify *tls.CertificateVerificationError
+	addresses := strings.Join(k.Brokers, ", ")
+	hint := ""
+	switch {
+	case errors.As(err, &record):
+		hint = "the listener answered in plain text: it does not speak TLS; leave tls out, or use the address of its TLS listener"
+	case errors.As(err, &verify):
+		hint = "the broker's certificate is not trusted: give its authority in tls.ca"
+	case errors.Is(err, kerr.SaslAuthenticationFailed):
+		hint = "the broker refused the user or the password in sasl"
+	case errors.Is(err, kerr.UnsupportedSaslMechanism):
+		hint = "the broker does not offer sasl.mechanism " + k.SASL.Mechanism
+	case errors.Is(err, kerr.IllegalSaslState):
+		hint = "the listener does not ask for SASL: leave sasl out, or use the address of its SASL listener"
+	case errors.Is(err, io.EOF) && k.TLS == nil && k.SASL.Mechanism == "":
+		hint = "the broker closed the connection at the first request: its listener expects TLS (set tls) or SASL (set sasl)"
+	case errors.Is(err, io.EOF):
+		hint = "the broker closed the connection at the first request: check that tls and sasl fit its listener"
+	case errors.Is(err, context.DeadlineExceeded):
+		hint = "no answer in time: check the addresses, and whether the listener expects TLS"
+	default:
+		hint = "is a broker running there?"
+	}
+	return fmt.Errorf("processor: connect to Kafka at %s: %s: %w", addresses, hint, err)
+}
+
+// start resolves where the group begins on each partition.
+func (k Kafka) start(ctx context.Context, client *kgo.Client, t Topic) ([]offsets.Assigned, error) {
+	var after kadm.ListedOffsets
+	if k.Start.At == "time" {
+		var err error
+		if after, err = kadm.NewClient(client).ListOffsetsAfterMilli(ctx, k.Start.Time.UnixMilli(), t.Name); err != nil {
+			return nil, fmt.Errorf("processor: list the offsets of %s at %s: %w", t.Name, k.Start.Time.Format(time.RFC3339), err)
+		}
+	}
+	begin := make([]offsets.Assigned, len(t.Partitions))
+	for i, p := range t.Partitions {
+		begin[i] = offsets.Assigned{Partition: p.Partition, Start: p.Start}
+		switch k.Start.At {
+		case "latest":
+			begin[i].Start = p.End
+		case "time":
+			begin[i].Start = after[t.Name][p.Partition].Offset
+		}
+	}
+	return begin, nil
+}
+
+// awaitTopic inspects the topic, and waits for it to be created unless the
+// configuration requires it. A broker that does not answer is asked again
+// until ctx ends; what it answers about us (TLS, SASL) is final.
+func awaitTopic(ctx context.Context, client *kgo.Client, cfg Config) (Topic, error) {
+	first, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	for attempt := first; ; attempt = ctx {
+		t, err := inspect(attempt, client, cfg.Kafka)
+		if !errors.Is(err, ErrNoTopic) || cfg.Kafka.RequireTopic {
+			return t, err
+		}
+		cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "the topic does not exist; waiting for it to be created", slog.Any("reason", err))
+		if err := sleep(ctx, topicCheck); err != nil {
+			return t, err
+		}
+	}
+}
+
+const (
+	startTimeout = 20 * time.Second
+	topicCheck   = 2 * time.Second
+)
+
+// begin inspects the topic, and stores where the group begins if this is its
+// first start.
+func (p *Processor) begin(ctx context.Context, pool *pgxpool.Pool, ledger *offsets.Ledger) (Topic, error) {
+	client, err := openPlain(p.cfg.Kafka)
+	if err != nil {
+		return Topic{}, err
+	}
+	defer client.Close()
+	topic, err := awaitTopic(ctx, client, p.cfg)
+	if err != nil {
+		return topic, err
+	}
+	started, err := ledger.Started(ctx, pool)
+	if err != nil || started {
+		return topic, err
+	}
+	return topic, p.firstStart(ctx, client, pool, ledger, topic)
+}
+
+func (p *Processor) firstStart(ctx context.Context, client *kgo.Client, pool *pgxpool.Pool, ledger *offsets.Ledger, topic Topic) error {
+	begin, err := p.cfg.Kafka.start(ctx, client, topic)
+	if err != nil {
+		return err
+	}
+	decided, err := ledger.Start(ctx, pool, topic.identity(), begin)
+	if decided {
+		p.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "first start: the beginning of each partition is stored",
+			slog.String("topic", topic.Name), slog.String("start", p.cfg.Kafka.Start.At), slog.Int("partitions", len(begin)))
+	}
+	return err
+}
+
+func (t Topic) identity() offsets.Identity {
+	return offsets.Identity{ClusterID: t.ClusterID, TopicID: t.ID}
+}

@@ -1,0 +1,281 @@
+package processor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/oncestream/oncestream/offsets"
+	"github.com/oncestream/oncestream/schema"
+)
+
+// worker handles one partition for one assignment: an assignment that returns
+// gets a new worker, so nothing polled under an old one can reach it.
+//
+// Its goroutine claims the partition, asks the source to read from the claim's
+// position, and commits batch after batch; when the claim is superseded it
+// starts over. It ends when it is stopped.
+type worker struct {
+	e         *engine
+	partition int32
+	queue     *queue
+	log       *slog.Logger
+
+	// stop ends the intake: the batch in work is finished, nothing new begins.
+	stop context.CancelFunc
+	// abort ends the transaction in work, too.
+	abort context.CancelFunc
+	// done is closed when the goroutine has ended; claim may be read then.
+	done   chan struct{}
+	claim  offsets.Claim
+	held   bool        // claim is ours, as far as we know
+	paused atomic.Bool // by the source, because the queue is full
+	moved  bool        // something was committed since the pause began to grow
+}
+
+func (e *engine) newWorker(partition int32) *worker {
+	intake, stop := context.WithCancel(e.ctx)
+	work, abort := context.WithCancel(context.WithoutCancel(e.ctx))
+	w := &worker{
+		e: e, partition: partition, queue: newQueue(e.cfg.Batch), stop: stop, abort: abort, done: make(chan struct{}),
+		log: e.cfg.Logger.With(slog.String("topic", e.cfg.Kafka.Topic), slog.Int("partition", int(partition))),
+	}
+	go func() {
+		defer close(w.done)
+		w.run(intake, work)
+	}()
+	return w
+}
+
+// errStopped ends a worker that was asked to stop.
+var errStopped = errors.New("stopped")
+
+// haltError ends a claim because going on could lose or double data.
+type haltError struct {
+	code string
+	err  error
+}
+
+func (h *haltError) Error() string { return h.code + ": " + h.err.Error() }
+func (h *haltError) Unwrap() error { return h.err }
+
+// run is the life of the worker. intake ends with stop, work with abort.
+func (w *worker) run(intake, work context.Context) {
+	pause := w.e.cfg.Retry.newBackOff()
+	pause.InitialInterval = fencedPause
+	pause.Reset()
+	for intake.Err() == nil {
+		err := w.hold(intake, work)
+		if w.moved {
+			pause.Reset()
+			w.moved = false
+		}
+		var halt *haltError
+		switch {
+		case errors.As(err, &halt):
+			w.halt(work, halt)
+			<-intake.Done()
+		case err != nil && intake.Err() == nil && !errors.Is(err, errStopped):
+			w.e.source.shut(w)
+			if err := sleep(intake, pause.NextBackOff()); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// hold claims the partition and works under the claim until that ends.
+func (w *worker) hold(intake, work context.Context) error {
+	claim, err := w.e.claim(intake, w)
+	if err != nil {
+		return err
+	}
+	w.claim, w.held = claim, true
+	call2(w.e.cfg.Hooks.Claimed, w.e.cfg.Kafka.Topic, claim)
+	w.log.LogAttrs(work, slog.LevelDebug, "claimed", slog.Int64("epoch", claim.Epoch), slog.Int64("offset", claim.Next))
+	w.e.source.seek(w, claim)
+	err = w.work(intake, work)
+	if classify(err) == superseded {
+		w.held = false
+		w.log.LogAttrs(work, slog.LevelWarn, "lost ownership of the partition; dropping what was read and claiming again while the group lists it",
+			slog.Any("reason", err))
+		call2(w.e.cfg.Hooks.Fenced, w.e.cfg.Kafka.Topic, w.claim)
+	}
+	return err
+}
+
+// work commits batch after batch. The next batch is taken, decoded and keyed
+// while one commits: by a goroutine that ends with intake or when this function
+// returns, and holds at most one batch that is ready and one in the making.
+func (w *worker) work(intake, work context.Context) error {
+	g, ctx := errgroup.WithContext(intake)
+	ready := make(chan *batch, 1)
+	g.Go(func() error {
+		defer close(ready)
+		for {
+			chunks, err := w.queue.take(ctx)
+			if err != nil {
+				return err
+			}
+			b := newBatch(ctx, w.e.decoder, chunks)
+			w.e.roomAgain(w)
+			select {
+			case ready <- b:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if b.fault != nil {
+				return nil // nothing after it may be handled before it
+			}
+		}
+	})
+	g.Go(func() error {
+		for b := range ready {
+			if intake.Err() != nil {
+				return errStopped
+			}
+			if err := w.handle(intake, work, b); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	err := g.Wait()
+	if err == nil || errors.Is(err, context.Canceled) {
+		return errStopped
+	}
+	return err
+}
+
+// handle commits one batch, and halts at the message that has a fault of its
+// own.
+func (w *worker) handle(intake, work context.Context, b *batch) error {
+	if b.to.Next > w.claim.Next {
+		if err := w.pass(intake, work, b); err != nil {
+			return err
+		}
+	}
+	if b.fault != nil {
+		return &haltError{string(b.fault.Reason), b.fault}
+	}
+	return nil
+}
+
+// pass tries a batch until it is committed, or until it is known why it cannot
+// be.
+func (w *worker) pass(intake, work context.Context, b *batch) error {
+	pause := w.e.cfg.Retry.newBackOff()
+	for attempt := 1; ; attempt++ {
+		next, err := w.e.transact(work, w.claim, b)
+		if err == nil {
+			w.claim, w.moved = next, true
+			w.e.source.publish(w, next)
+			return nil
+		}
+		c := classify(err)
+		if c == unknownCommit {
+			var committed bool
+			if committed, err = w.resolve(work, b, err); committed {
+				return err
+			}
+			c = classify(err)
+		}
+		switch {
+		case c == superseded:
+			return err
+		case c == ownFault:
+			return w.isolate(intake, work, b, err)
+		case c == systemic:
+			return &haltError{"systemic", err}
+		case c == uncertain && attempt >= w.e.cfg.Retry.Attempts:
+			return &haltError{"retries_exhausted", fmt.Errorf("after %d attempts: %w", attempt, err)}
+		}
+		if err := w.e.pause(intake, w.log, "batch", err, pause.NextBackOff()); err != nil {
+			return errStopped
+		}
+	}
+}
+
+// isolate halves a batch in which one message has a fault of its own, until
+// that message stands alone: those before it pass, and the partition halts at
+// it. Where the error names the record, the cut is made there at once.
+func (w *worker) isolate(intake, work context.Context, b *batch, err error) error {
+	if len(b.records) <= 1 {
+		var r *schema.Record
+		if len(b.records) == 1 {
+			r = b.records[0]
+		}
+		f := faultOf(err, r)
+		return &haltError{string(f.Reason), f}
+	}
+	n := len(b.records) / 2
+	if f, ok := errors.AsType[*schema.Fault](err); ok && f.Record != nil {
+		n = max(1, b.place(f.Record))
+	}
+	head, tail := b.split(n)
+	if err := w.pass(intake, work, head); err != nil {
+		return err
+	}
+	return w.pass(intake, work, tail)
+}
+
+// resolve finds out whether a COMMIT without an answer was done: it claims
+// again, which waits for what the server may still be doing with it. It answers
+// true when the batch is committed, and else the error to go on with.
+func (w *worker) resolve(work context.Context, b *batch, cause error) (committed bool, err error) {
+	next, err := w.e.reclaim(work, w.claim, w.log)
+	if err != nil {
+		return false, err
+	}
+	from := w.claim.Next
+	w.claim = next
+	committed = next.Next == b.to.Next
+	w.log.LogAttrs(work, slog.LevelWarn, "a COMMIT had no answer; claimed again to see what became of it",
+		slog.Bool("committed", committed), slog.Int64("from", from), slog.Int64("to", b.to.Next), slog.Any("reason", cause))
+	call2(w.e.cfg.Hooks.Resolved, BatchInfo{
+		Topic: w.e.cfg.Kafka.Topic, Partition: w.partition, Epoch: next.Epoch, From: from, To: b.to.Next, Records: len(b.records),
+	}, committed)
+	switch {
+	case committed:
+		w.e.source.publish(w, next)
+		return true, nil
+	case next.Next != from:
+		return false, fmt.Errorf("%w: expected offset %d or %d, found %d", offsets.ErrFenced, from, b.to.Next, next.Next)
+	}
+	return false, errors.Unwrap(cause)
+}
+
+// halt stops the partition for a person to decide, and says so.
+func (w *worker) halt(work context.Context, h *haltError) {
+	w.e.source.shut(w)
+	if outside, ok := errors.AsType[*rangeError](h.err); ok {
+		w.e.source.explain(work, w.claim, outside)
+	}
+	w.log.LogAttrs(work, slog.LevelError, "the partition is halted; the others go on",
+		slog.String("code", h.code), slog.Int64("offset", w.claim.Next), slog.Any("reason", h.err))
+	if w.held {
+		ctx, cancel := context.WithTimeout(work, w.e.cfg.Postgres.TransactionTimeout)
+		defer cancel()
+		if err := w.e.ledger.Halt(ctx, w.e.pool, w.claim, h.Error()); err != nil {
+			w.log.LogAttrs(work, slog.LevelWarn, "the halt could not be noted in the ledger", slog.Any("reason", err))
+		}
+	}
+	w.e.halted(Halt{Topic: w.e.cfg.Kafka.Topic, Partition: w.partition, Offset: w.claim.Next, Code: h.code, Err: h.err})
+}
+
+// sleep waits for the pause or the end of ctx, whichever comes first.
+func sleep(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
