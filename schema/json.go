@@ -117,9 +117,6 @@ func within(p jsontext.Pointer) string {
 	end, more := len(p), ""
 	if end > limit {
 		end, more = limit, "…"
-		for !utf8.RuneStart(p[end]) {
-			end--
-		}
 	}
 	return " in " + string(appendReadable(nil, []byte(p[:end]), false)) + more
 }

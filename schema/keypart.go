@@ -14,8 +14,8 @@ type KeyPart[T any] struct {
 	source string // what a fault calls it: "field id", "header ce_id"
 	field  string // the path, where the part is a field
 	// read returns the part's value. A value of kind Bytes may be a UUID's 16
-	// bytes, any other kind is text. An error is the message's own fault.
-	read func(m Message[T]) (Value, error)
+	// bytes, any other kind is text.
+	read func(m Message[T]) Value
 }
 
 // FieldPart is the field at path: its text, its number with the digits as they
@@ -31,7 +31,7 @@ func FieldPart(path string) KeyPart[Row] {
 	return KeyPart[Row]{
 		source: "field " + path,
 		field:  path,
-		read: func(m Message[Row]) (Value, error) {
+		read: func(m Message[Row]) Value {
 			i := -1
 			if m.Body.Fields != nil {
 				i = m.Body.Fields.Index(path)
@@ -39,7 +39,7 @@ func FieldPart(path string) KeyPart[Row] {
 			if i < 0 {
 				panic(fmt.Sprintf("schema: the key field %q is not among the fields of the row: give it to NewFields", path))
 			}
-			return m.Body.Values[i], nil
+			return m.Body.Values[i]
 		},
 	}
 }
@@ -49,9 +49,9 @@ func FieldPart(path string) KeyPart[Row] {
 func HeaderPart[T any](name string) KeyPart[T] {
 	return KeyPart[T]{
 		source: "header " + name,
-		read: func(m Message[T]) (Value, error) {
+		read: func(m Message[T]) Value {
 			b, _ := m.Header(name)
-			return Value{Kind: Bytes, Raw: b}, nil
+			return Value{Kind: Bytes, Raw: b}
 		},
 	}
 }
@@ -60,8 +60,8 @@ func HeaderPart[T any](name string) KeyPart[T] {
 func RecordKeyPart[T any]() KeyPart[T] {
 	return KeyPart[T]{
 		source: "record key",
-		read: func(m Message[T]) (Value, error) {
-			return Value{Kind: Bytes, Raw: m.Key}, nil
+		read: func(m Message[T]) Value {
+			return Value{Kind: Bytes, Raw: m.Key}
 		},
 	}
 }
@@ -71,8 +71,8 @@ func RecordKeyPart[T any]() KeyPart[T] {
 func ValuePart[T any](f func(m Message[T]) string) KeyPart[T] {
 	return KeyPart[T]{
 		source: "key value",
-		read: func(m Message[T]) (Value, error) {
-			return Value{Kind: String, Raw: []byte(f(m))}, nil
+		read: func(m Message[T]) Value {
+			return Value{Kind: String, Raw: []byte(f(m))}
 		},
 	}
 }
@@ -80,10 +80,8 @@ func ValuePart[T any](f func(m Message[T]) string) KeyPart[T] {
 // value returns the part's value, or the fault of a message that has none:
 // messages without a key must not meet under one.
 func (p KeyPart[T]) value(m Message[T]) (Value, error) {
-	v, err := p.read(m)
+	v := p.read(m)
 	switch {
-	case err != nil:
-		return Value{}, err
 	case v.Kind == Object || v.Kind == Array:
 		return Value{}, p.fault(m, ReasonKeyInvalid, errors.New("an object or an array is no key"))
 	case v.Present() && len(v.Raw) > 0:

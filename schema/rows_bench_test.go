@@ -42,3 +42,25 @@ func BenchmarkRows(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkKey shows the cost of a key: of one field, of three, and of a UUID.
+func BenchmarkKey(b *testing.B) {
+	r := &Record{Value: []byte(payment)}
+	body, err := Rows(NewFields("payment_id", "account", "booked_at"))(b.Context(), r)
+	if err != nil {
+		b.Fatal(err)
+	}
+	id := FieldPart("payment_id")
+	for name, key := range map[string]KeyFunc[Row]{
+		"field": ByField("payment_id"), "uuid": AsUUID(id), "three": Join(id, FieldPart("account"), FieldPart("booked_at")),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := key(Message[Row]{Record: r, Body: body}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
