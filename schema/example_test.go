@@ -17,7 +17,8 @@ import (
 func ExampleRows() {
 	decode := schema.Rows(schema.NewFields("id", "amount", "buyer.name", `vat\.rate`, "note"))
 	row, err := decode(context.Background(), &schema.Record{Value: []byte(
-		`{"id":9007199254740993,"amount":12.50,"buyer":{"name":"Zoë","age":7},"vat.rate":null}`)})
+		`{"id":9007199254740993,"amount":12.50,"buyer":{"name":"Zoë","age":7},"vat.rate":null}`,
+	)})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -83,9 +83,15 @@ func TestValueOf(t *testing.T) {
 // TestValueOfRefuses proves that what has no exact text is an error, not a guess.
 func TestValueOfRefuses(t *testing.T) {
 	for _, in := range []any{
-		math.NaN(), float32(math.Inf(1)), apd.Decimal{Form: apd.NaN}, &apd.Decimal{Form: apd.Infinite},
-		"\xff", time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Second, struct{}{}, []string{"a"}, map[string]int{},
-		stdjson.RawMessage(`{"a":1,"a":2}`), stdjson.RawMessage(``), stdjson.RawMessage(`{} x`), complex(1, 2), [16]byte{},
+		math.NaN(), float32(math.Inf(1)),
+		apd.Decimal{Form: apd.NaN},
+		&apd.Decimal{Form: apd.Infinite},
+		"\xff", time.Date(10_000, 1, 1, 0, 0, 0, 0, time.UTC), time.Second,
+		struct{}{},
+		[]string{"a"},
+		map[string]int{},
+		stdjson.RawMessage(`{"a":1,"a":2}`), stdjson.RawMessage(``), stdjson.RawMessage(`{} x`), complex(1, 2),
+		[16]byte{},
 	} {
 		if got, err := schema.ValueOf(in); err == nil {
 			t.Errorf("%T %v: got %v, want an error", in, in, got)
