@@ -49,13 +49,15 @@ func ValueOf(v any) (Value, error) {
 		return decimalValue(v)
 	case stdjson.RawMessage:
 		return rawValue(v)
-	case jsontext.Value:
-		return rawValue(v)
 	case time.Duration:
 		return Value{}, errors.New("schema: a time.Duration has no unit: give its number or its text")
-	default:
-		return basicValue(reflect.ValueOf(v))
 	}
+	// Not a case above: under GOEXPERIMENT=jsonv2 it is the same type as
+	// json.RawMessage, and two such cases do not compile.
+	if raw, ok := v.(jsontext.Value); ok {
+		return rawValue(raw)
+	}
+	return basicValue(reflect.ValueOf(v))
 }
 
 // basicValue is ValueOf by the kind of the type.
