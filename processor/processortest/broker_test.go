@@ -124,7 +124,6 @@ func TestBrokerFromEnvironment(t *testing.T) {
 func TestBrokerRefusesSettings(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	_, err := processortest.StartBroker(t.Context(), processortest.BrokerOptions{
-		Source:     processortest.FromJars,
 		Properties: map[string]string{"num.io.threads": "none"},
 	})
 	if err == nil || !regexp.MustCompile("num.io.threads").MatchString(err.Error()) {
@@ -137,12 +136,12 @@ func TestBrokerRefusesSettings(t *testing.T) {
 
 // When a test binary is killed, its broker dies and its folder goes.
 func TestBrokerDiesWithTestBinary(t *testing.T) {
-	tmp := t.TempDir()
 	if os.Getenv("NESTED") != "" {
 		b := processortest.Broker(t, processortest.BrokerOptions{Source: processortest.FromJars})
 		t.Logf("broker at %s", b.Addrs()[0])
 		<-t.Context().Done()
 	}
+	tmp := t.TempDir()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.Command(os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$")
