@@ -1,0 +1,66 @@
+// Package sinks writes the effects of messages to PostgreSQL, inside a
+// transaction that belongs to the engine.
+//
+//	Insert   appends a row for each message
+//	Upsert   sets the row of a key; the last message of the key wins
+//	Sum      adds to totals, exactly
+//	Each     calls a function for each message, with the transaction
+//	Batch    calls a function for the whole batch
+//	Tee      does several of these in one transaction
+//
+// # What every sink keeps to
+//
+// A sink can run again on the same batch, since transactions are tried again: it
+// keeps nothing of a batch in the process and makes no call outside of the
+// transaction. Commit and rollback are not its business. It is used by several
+// workers at once.
+//
+// The ready-made sinks send one statement for a batch and set of columns, never
+// one for each row: a parameter is an array of all values of a column, so that a
+// batch may have any size. The rows of a statement that may meet the rows of
+// another worker are sorted by key. Names are always quoted and taken as they
+// are, values are always parameters.
+//
+// # Prepare
+//
+// The ready-made sinks look at their table once before the first batch, and
+// again after it was altered. What is wrong with the configuration is then said
+// at the start, all of it, with the name that was probably meant.
+//
+// # Faults
+//
+// A value that does not fit its column is the message's own fault: the sink
+// returns a [*schema.Fault] that names record, field and column, without asking
+// PostgreSQL. Nothing is rounded, cut or guessed on the way. What PostgreSQL
+// refuses is returned with its *pgconn.PgError inside, to be told by SQLSTATE.
+//
+// # Missing, null, tombstone
+//
+//	         missing field                  null field   tombstone
+//	Insert   the column's default           null         fault
+//	Upsert   merge: the column stays;       null         deletes, is ignored,
+//	         replace: the column's default               or a fault, as set
+//	Sum      fault                          fault        fault
+//
+// A value that the column cannot do without is a fault in every sink.
+//
+// # How a value becomes a column's
+//
+// Every digit that was sent arrives, or the message is at fault.
+//
+//	bool                 true, false; text t, yes, on, 1 … as PostgreSQL, but no prefixes
+//	smallint … bigint    whole numbers, also 5.0 and 1e3; text of them
+//	numeric              numbers of any length that precision and scale hold; text of them; no NaN
+//	real, double         the nearest float, as PostgreSQL; text also NaN and Infinity
+//	text, varchar, char  text that is not too long; numbers, truth values and JSON by their text
+//	uuid                 text, or 16 bytes
+//	bytea                bytes; text by PostgreSQL's own rule: \x and hexadecimal digits, or escapes
+//	timestamptz          RFC 3339 with an offset, to the microsecond; infinity, -infinity
+//	timestamp            the same without an offset, or with Z
+//	date                 2006-01-02; infinity, -infinity
+//	json, jsonb          every value; text becomes a JSON string
+//	arrays               JSON arrays; text in PostgreSQL's format
+//	all others           text that PostgreSQL parses: interval, inet, enums, ranges …
+//
+// A domain is treated as its base type; PostgreSQL checks the domain.
+package sinks

@@ -1,0 +1,148 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncestream/oncestream/schema"
+)
+
+// Insert appends one row for each message, in the order of the batch.
+//
+// A missing field leaves its column to the column's default, a null one is
+// null. Rows that leave out the same columns are written by one statement, which
+// normally is all of them; rows of another shape come after it.
+//
+// A tombstone is a [schema.ReasonTombstone] fault, for there is no row to append.
+// Running again on the same batch appends it again: Insert relies on the
+// idempotency key or on a unique constraint of the table.
+//
+// Use it as a pointer, and call Prepare first.
+type Insert[T any] struct {
+	// Table is the table's name, with its schema or found by the search_path;
+	// see [Describe] for quotes.
+	Table string
+	// Columns are the columns to write. Where the body is a [schema.Row] they
+	// default to each of Fields that has a column of the same name.
+	Columns []Column[T]
+	// Fields are the decoder's. Needed only where Columns is empty.
+	Fields *schema.Fields
+
+	plan atomic.Pointer[insertPlan[T]]
+}
+
+var _ Sink[schema.Row] = (*Insert[schema.Row])(nil)
+
+// insertPlan is what Prepare found out. It does not change.
+type insertPlan[T any] struct {
+	table   *Table
+	encoder *rowEncoder[T]
+	memory  sync.Pool // of *insertMemory
+}
+
+// insertMemory is the memory that one Apply uses.
+type insertMemory struct {
+	cells cells
+	arena []byte
+	rows  *rowset
+}
+
+// Prepare looks at the table. It may be called again at any time.
+func (s *Insert[T]) Prepare(ctx context.Context, conn *pgx.Conn) error {
+	plan, err := s.prepare(ctx, conn)
+	if err != nil {
+		return prefixed(err, "sinks: insert "+s.Table)
+	}
+	s.plan.Store(plan)
+	return nil
+}
+
+func (s *Insert[T]) prepare(ctx context.Context, conn *pgx.Conn) (*insertPlan[T], error) {
+	if err := checkMode(conn); err != nil {
+		return nil, err
+	}
+	table, err := Describe(ctx, conn, s.Table)
+	if err != nil {
+		return nil, err
+	}
+	return s.compile(table)
+}
+
+// compile needs no connection, which the tests of the statements use.
+func (s *Insert[T]) compile(table *Table) (*insertPlan[T], error) {
+	columns, err := bind(table, s.Columns, s.Fields, nil)
+	if err = errors.Join(err, needed(table, columns)); err != nil {
+		return nil, err
+	}
+	plan := &insertPlan[T]{table: table, encoder: newRowEncoder(columns)}
+	plan.memory.New = func() any {
+		return &insertMemory{cells: make(cells, len(columns)), rows: newRowset(plan.encoder.targets)}
+	}
+	return plan, nil
+}
+
+// needed refuses a sink that never fills a column which every row needs.
+func needed[T any](t *Table, columns []bound[T]) error {
+	given := make(map[string]bool, len(columns))
+	for i := range columns {
+		given[columns[i].Name] = true
+	}
+	var faults []error
+	for _, c := range t.Columns {
+		if c.NotNull && !c.HasDefault && !c.Generated && !given[c.Name] {
+			faults = append(faults, fmt.Errorf("column %q of table %s is not null and has no default, but is not written", c.Name, t.Name))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Apply implements [Sink].
+func (s *Insert[T]) Apply(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) error {
+	plan := s.plan.Load()
+	if plan == nil {
+		return fmt.Errorf("sinks: insert %s: %w", s.Table, errNotPrepared)
+	}
+	m := plan.memory.Get().(*insertMemory)
+	defer plan.memory.Put(m)
+	m.rows.reset()
+	for i := range batch {
+		if err := plan.add(m, &batch[i]); err != nil {
+			return fmt.Errorf("sinks: insert %s: %w", s.Table, err)
+		}
+	}
+	for _, sh := range m.rows.filled() {
+		if err := exec(ctx, tx, "insert "+s.Table, insertSQL(plan.table, sh.targets), sh.args()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *insertPlan[T]) add(m *insertMemory, msg *schema.Message[T]) (err error) {
+	if msg.Tombstone() {
+		return schema.Faultf(msg.Record, schema.ReasonTombstone, "a tombstone has no row to insert")
+	}
+	if m.arena, err = p.encoder.encode(m.arena[:0], m.cells, msg); err != nil {
+		return err
+	}
+	if err := p.encoder.complete(m.cells, msg.Record); err != nil {
+		return err
+	}
+	m.rows.add(m.cells, msg.Record)
+	return nil
+}
+
+// checkMode refuses a connection that is set to send values within the text.
+func checkMode(conn *pgx.Conn) error {
+	switch mode := conn.Config().DefaultQueryExecMode; mode {
+	case pgx.QueryExecModeSimpleProtocol, pgx.QueryExecModeExec:
+		return fmt.Errorf("default_query_exec_mode=%s does not know the types of parameters: use cache_statement, or cache_describe behind a pooler without prepared statements", mode)
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,250 @@
+package sinks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncestream/oncestream/schema"
+)
+
+// Mode says what [Upsert] does with a column that a message leaves out.
+type Mode string
+
+// The modes.
+const (
+	// Merge leaves the column of a row that is there as it is. It is the default.
+	Merge Mode = "merge"
+	// Replace sets the column to its default, as for a new row.
+	Replace Mode = "replace"
+)
+
+// TombstoneRule says what [Upsert] does with a tombstone.
+type TombstoneRule string
+
+// The rules for tombstones.
+const (
+	// TombstoneDelete deletes the row of the key. It is the default.
+	TombstoneDelete TombstoneRule = "delete"
+	// TombstoneIgnore does nothing.
+	TombstoneIgnore TombstoneRule = "ignore"
+	// TombstoneError makes it a [schema.ReasonTombstone] fault.
+	TombstoneError TombstoneRule = "error"
+)
+
+// Upsert sets the row of each message's key to what the message says. Of the
+// messages of one key in a batch the last one wins, field by field in [Merge]
+// mode. Running again on the same batch changes nothing.
+//
+// A null field is written as null. A missing field is subject to the Mode. In
+// Merge mode a message may leave out even a column that is not null and has no
+// default, if its row is there; if not, it is a [schema.ReasonNotNull] fault.
+//
+// A tombstone has no body: its key comes from pseudo-fields such as $key, or, if
+// the key is one column, from the record key as text. A row that was deleted and
+// written again within a batch keeps nothing from before, as it would not in two.
+//
+// Statements are one for the deleted keys and one for each set of columns that
+// the rows of the batch have, each in the order of the keys. Keys of types that
+// PostgreSQL alone can compare (citext, inet, interval …) are told apart by
+// their text; two that are equal to PostgreSQL and differ as text in one batch
+// end in SQLSTATE 21000.
+//
+// Use it as a pointer, and call Prepare first.
+type Upsert[T any] struct {
+	// Table is the table's name; see [Describe].
+	Table string
+	// Key names the columns that make the key, all among those written. They
+	// must have a unique index.
+	Key []string
+	// Columns are the columns to write. Where the body is a [schema.Row] they
+	// default to each of Fields that has a column of the same name.
+	Columns []Column[T]
+	// Fields are the decoder's. Needed only where Columns is empty.
+	Fields *schema.Fields
+	// Mode is Merge or Replace. Defaults to Merge.
+	Mode Mode
+	// Tombstone says what a tombstone does. Defaults to TombstoneDelete.
+	Tombstone TombstoneRule
+
+	plan atomic.Pointer[upsertPlan[T]]
+}
+
+var _ Sink[schema.Row] = (*Upsert[schema.Row])(nil)
+
+// upsertPlan is what Prepare found out. It does not change.
+type upsertPlan[T any] struct {
+	table     *Table
+	mode      Mode
+	tombstone TombstoneRule
+	encoder   *rowEncoder[T]
+	key       []int    // the places of the key's columns
+	others    []string // the names of the other columns
+	memory    sync.Pool
+}
+
+// Prepare looks at the table. It may be called again at any time.
+func (s *Upsert[T]) Prepare(ctx context.Context, conn *pgx.Conn) error {
+	plan, err := s.prepare(ctx, conn)
+	if err != nil {
+		return prefixed(err, "sinks: upsert "+s.Table)
+	}
+	s.plan.Store(plan)
+	return nil
+}
+
+func (s *Upsert[T]) prepare(ctx context.Context, conn *pgx.Conn) (*upsertPlan[T], error) {
+	if err := checkMode(conn); err != nil {
+		return nil, err
+	}
+	table, err := Describe(ctx, conn, s.Table)
+	if err != nil {
+		return nil, err
+	}
+	return s.compile(table)
+}
+
+func (s *Upsert[T]) compile(table *Table) (*upsertPlan[T], error) {
+	columns, err := bind(table, s.Columns, s.Fields, s.Key)
+	if err = errors.Join(err, s.check(table)); err != nil {
+		return nil, err
+	}
+	plan := &upsertPlan[T]{
+		table: table, encoder: newRowEncoder(columns),
+		mode: orDefault(s.Mode, Merge), tombstone: orDefault(s.Tombstone, TombstoneDelete),
+	}
+	for i := range columns {
+		if columns[i].key {
+			plan.key = append(plan.key, i)
+		} else {
+			plan.others = append(plan.others, columns[i].Name)
+		}
+	}
+	plan.memory.New = func() any { return newUpsertMemory(plan.encoder.targets) }
+	return plan, errors.Join(s.checkKey(plan.encoder), needed(table, columns))
+}
+
+// check validates what does not depend on the columns that are written.
+func (s *Upsert[T]) check(table *Table) error {
+	var faults []error
+	if len(s.Key) == 0 {
+		faults = append(faults, errors.New("no Key: it says which row a message means"))
+	} else if err := table.Unique(s.Key...); err != nil {
+		faults = append(faults, err)
+	}
+	if !slices.Contains([]Mode{"", Merge, Replace}, s.Mode) {
+		faults = append(faults, fmt.Errorf("mode %q is neither merge nor replace", s.Mode))
+	}
+	if !slices.Contains([]TombstoneRule{"", TombstoneDelete, TombstoneIgnore, TombstoneError}, s.Tombstone) {
+		faults = append(faults, fmt.Errorf("tombstone %q is none of delete, ignore and error", s.Tombstone))
+	}
+	return errors.Join(faults...)
+}
+
+func (s *Upsert[T]) checkKey(e *rowEncoder[T]) error {
+	var faults []error
+	for _, name := range s.Key {
+		if !slices.ContainsFunc(e.targets, func(t target) bool { return t.Name == name }) {
+			faults = append(faults, fmt.Errorf("key column %q is not written: give it among Columns", name))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// Apply implements [Sink].
+func (s *Upsert[T]) Apply(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) error {
+	plan := s.plan.Load()
+	if plan == nil {
+		return fmt.Errorf("sinks: upsert %s: %w", s.Table, errNotPrepared)
+	}
+	m := plan.memory.Get().(*upsertMemory)
+	defer plan.memory.Put(m)
+	m.reset()
+	for i := range batch {
+		if err := plan.fold(m, &batch[i]); err != nil {
+			return fmt.Errorf("sinks: upsert %s: %w", s.Table, err)
+		}
+	}
+	plan.fill(m)
+	return plan.write(ctx, tx, m, "upsert "+s.Table)
+}
+
+// write runs the statements, the deletes first: a row that was deleted and
+// written again must not be merged with what it was.
+func (p *upsertPlan[T]) write(ctx context.Context, tx pgx.Tx, m *upsertMemory, what string) error {
+	for _, sh := range m.deletes.filled() {
+		if err := exec(ctx, tx, what, deleteSQL(p.table, sh.targets), sh.args()); err != nil {
+			return err
+		}
+	}
+	for _, sh := range m.rows.filled() {
+		var err error
+		if column := p.lacks(sh); column >= 0 {
+			err = p.update(ctx, tx, sh, column, what)
+		} else {
+			err = exec(ctx, tx, what, upsertSQL(p.table, sh.targets, p.set(sh)), sh.args())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// set are the columns that are set where the row is there.
+func (p *upsertPlan[T]) set(sh *shape) []string {
+	if p.mode == Replace {
+		return p.others // of a column that is left out, excluded has the default
+	}
+	var names []string
+	for _, t := range sh.targets {
+		if !t.key {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+// lacks returns a column that a new row needs and rows of the shape do not
+// have, or -1. PostgreSQL checks it before it looks for the row that is there.
+func (p *upsertPlan[T]) lacks(sh *shape) int {
+	for i := range p.encoder.targets {
+		if t := &p.encoder.targets[i]; t.NotNull && !t.HasDefault && !sh.has(i) {
+			return i
+		}
+	}
+	return -1
+}
+
+// update writes rows that must be there already.
+func (p *upsertPlan[T]) update(ctx context.Context, tx pgx.Tx, sh *shape, column int, what string) error {
+	rows, err := tx.Query(ctx, updateSQL(p.table, sh.targets), sh.args())
+	if err != nil {
+		return fmt.Errorf("sinks: %s: %w", what, err)
+	}
+	places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil {
+		return fmt.Errorf("sinks: %s: %w", what, err)
+	}
+	found := make([]bool, len(sh.records))
+	for _, n := range places {
+		found[n-1] = true
+	}
+	if i := slices.Index(found, false); i >= 0 {
+		c := &p.encoder.columns[column]
+		return fmt.Errorf("sinks: %s: %w", what, absent(sh.records[i], c.Field, c.Name, "missing, there is no row of the key"))
+	}
+	return nil
+}
+
+func orDefault[S ~string](s, def S) S {
+	if s == "" {
+		return def
+	}
+	return s
+}

@@ -1,0 +1,220 @@
+package sinks
+
+import (
+	"bytes"
+	"encoding/hex"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/oncestream/oncestream/schema"
+)
+
+// shown is a value as an error shows it: quoted, and cut where it is long.
+func shown(v schema.Value) string {
+	const most = 40
+	raw := v.Raw
+	if len(raw) <= most {
+		return fmt.Sprintf("%q", raw)
+	}
+	return fmt.Sprintf("%q… (%d bytes)", raw[:most], len(raw))
+}
+
+// checkText refuses what no text type of PostgreSQL holds (SQLSTATE 22021).
+func checkText(c *TableColumn, v schema.Value) error {
+	if i := bytes.IndexByte(v.Raw, 0); i >= 0 {
+		return misfit(c, v, fmt.Sprintf("text cannot hold the character U+0000, at byte %d (SQLSTATE 22021)", i))
+	}
+	if !utf8.Valid(v.Raw) {
+		return alien(c, v, "the bytes are no UTF-8 (SQLSTATE 22021)")
+	}
+	return nil
+}
+
+// encodeText takes numbers and truth values by their literal, objects and
+// arrays by their JSON text. A text that is longer than the column in
+// characters is refused, also where only blanks would be cut; the blanks at the
+// end of a char column do not count, for they mean nothing there.
+func encodeText(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
+	if err := checkText(c, v); err != nil {
+		return dst, err
+	}
+	limit, ok := c.length()
+	if ok && len(v.Raw) > limit {
+		text := v.Raw
+		if c.BaseOID == pgtype.BPCharOID {
+			text = bytes.TrimRight(text, " ")
+		}
+		if n := utf8.RuneCount(text); n > limit {
+			return dst, misfit(c, v, fmt.Sprintf("it has %d characters", n))
+		}
+	}
+	return append(dst, v.Raw...), nil
+}
+
+// encodeForCast is for the types that PostgreSQL parses itself.
+func encodeForCast(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
+	if err := checkText(c, v); err != nil {
+		return dst, err
+	}
+	return append(dst, v.Raw...), nil
+}
+
+// encodeBool takes what PostgreSQL takes, but no prefixes: true, t, yes, y, on,
+// 1 and their opposites, whatever their case. The number 1 is no truth value.
+func encodeBool(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
+	if v.Kind != schema.Bool && v.Kind != schema.String {
+		return dst, alien(c, v, "true or false is needed")
+	}
+	switch string(bytes.ToLower(v.Raw)) {
+	case "true", "t", "yes", "y", "on", "1":
+		return append(dst, 1), nil
+	case "false", "f", "no", "n", "off", "0":
+		return append(dst, 0), nil
+	}
+	return dst, alien(c, v, "true or false is needed")
+}
+
+// encodeUUID takes text with or without hyphens and braces.
+func encodeUUID(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
+	if v.Kind == schema.String && len(v.Raw) == 16 {
+		return append(dst, v.Raw...), nil // bytes, for no text of a UUID is so short
+	}
+	if v.Kind == schema.String {
+		if id, err := uuid.ParseBytes(v.Raw); err == nil {
+			return append(dst, id[:]...), nil
+		}
+	}
+	return dst, alien(c, v, "the text of a UUID is needed")
+}
+
+// encodeBytea takes bytes as they are, and text by PostgreSQL's own rule for
+// bytea: `\x` and hexadecimal digits, or the escape format, in which a
+// backslash is written `\\` and a byte `\ooo`. Base64 is not guessed at, for it
+// is a valid escape format too.
+func encodeBytea(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
+	switch {
+	case v.Kind == schema.Bytes:
+		return append(dst, v.Raw...), nil
+	case v.Kind != schema.String:
+		return dst, alien(c, v, "text or bytes are needed")
+	case bytes.HasPrefix(v.Raw, []byte(`\x`)):
+		out, err := hex.AppendDecode(dst, bytes.Join(bytes.Fields(v.Raw[2:]), nil))
+		if err != nil {
+			return dst, alien(c, v, "after \\x there must be pairs of hexadecimal digits")
+		}
+		return out, nil
+	}
+	return encodeEscaped(dst, c, v)
+}
+
+func encodeEscaped(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
+	for s := v.Raw; len(s) > 0; {
+		switch {
+		case s[0] != '\\':
+			dst, s = append(dst, s[0]), s[1:]
+		case len(s) > 1 && s[1] == '\\':
+			dst, s = append(dst, '\\'), s[2:]
+		case len(s) > 3 && s[1] >= '0' && s[1] <= '3' && isOctal(s[2]) && isOctal(s[3]):
+			dst, s = append(dst, (s[1]-'0')<<6|(s[2]-'0')<<3|(s[3]-'0')), s[4:]
+		default:
+			return dst, alien(c, v, `a backslash is neither \\ nor \ooo`)
+		}
+	}
+	return dst, nil
+}
+
+func isOctal(b byte) bool { return b >= '0' && b <= '7' }
+
+// encodeJSON keeps JSON text as it was sent; a String becomes a JSON string.
+func encodeJSON(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
+	if v.Kind != schema.String {
+		return append(dst, v.Raw...), nil
+	}
+	out, err := jsontext.AppendQuote(dst, v.Raw)
+	if err != nil {
+		return dst, alien(c, v, "the bytes are no UTF-8 (SQLSTATE 22021)")
+	}
+	return out, nil
+}
+
+// encodeJSONB is JSON text after the version of the format, which is 1.
+func encodeJSONB(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
+	return encodeJSON(append(dst, 1), c, v)
+}
+
+// encodeArray takes a JSON array, or text in PostgreSQL's own array format.
+func encodeArray(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
+	switch v.Kind {
+	case schema.String:
+		return encodeForCast(dst, c, v)
+	case schema.Array:
+		return appendArrayLiteral(dst, c, v)
+	default:
+		return dst, alien(c, v, "an array is needed")
+	}
+}
+
+// appendArrayLiteral writes `{1,{2,null},"a,b"}`. Inner arrays are dimensions;
+// an object is its JSON text. Whether the shape and the elements fit is for
+// PostgreSQL's parser to say.
+func appendArrayLiteral(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
+	dec := jsontext.NewDecoder(bytes.NewReader(v.Raw))
+	first := true
+	for {
+		kind := dec.PeekKind()
+		if kind == 0 {
+			break // the end, as the value is one array; or broken JSON, see below
+		}
+		if kind != ']' && !first {
+			dst = append(dst, ',')
+		}
+		var err error
+		if dst, err = appendArrayToken(dst, dec, kind); err != nil {
+			return dst, alien(c, v, err.Error())
+		}
+		first = kind == '['
+	}
+	if dec.StackDepth() != 0 {
+		return dst, alien(c, v, "its JSON is broken")
+	}
+	return dst, nil
+}
+
+func appendArrayToken(dst []byte, dec *jsontext.Decoder, kind jsontext.Kind) ([]byte, error) {
+	if kind == '{' {
+		object, err := dec.ReadValue()
+		return appendArrayElement(dst, object), err
+	}
+	token, err := dec.ReadToken()
+	if err != nil {
+		return dst, err
+	}
+	switch kind {
+	case '[':
+		return append(dst, '{'), nil
+	case ']':
+		return append(dst, '}'), nil
+	case '"':
+		if text := token.String(); bytes.IndexByte([]byte(text), 0) < 0 {
+			return appendArrayElement(dst, []byte(text)), nil
+		}
+		return dst, fmt.Errorf("text cannot hold the character U+0000 (SQLSTATE 22021)")
+	default:
+		return append(dst, token.String()...), nil
+	}
+}
+
+func appendArrayElement(dst, text []byte) []byte {
+	dst = append(dst, '"')
+	for _, b := range text {
+		if b == '"' || b == '\\' {
+			dst = append(dst, '\\')
+		}
+		dst = append(dst, b)
+	}
+	return append(dst, '"')
+}
