@@ -34,7 +34,7 @@ func download(ctx context.Context, o Options, who account) (string, error) {
 		return "", err
 	}
 	defer os.RemoveAll(aside)
-	if err := fetch(ctx, aside); err != nil {
+	if err := fetch(ctx, o.Mirror, aside); err != nil {
 		return "", fmt.Errorf("no postgres is installed and none could be fetched: %w (install PostgreSQL 14 or newer, or name its folder)", err)
 	}
 	if err := os.Rename(filepath.Join(aside, "home"), home); err != nil && !complete(filepath.Join(home, "bin")) {
@@ -66,8 +66,9 @@ func cacheFolder(o Options, who account) (string, error) {
 // fetch brings the binaries to dir/home. The library has no call that only
 // fetches, and it refuses root further on. So it is given a data folder that
 // looks initialised and is empty: it fetches, skips initdb, and the start that
-// follows fails at once. Whether the binaries came is what counts.
-func fetch(ctx context.Context, dir string) error {
+// follows fails at once. Whether the binaries came is what counts. The library
+// takes no context: a fetch that has begun is not broken off.
+func fetch(ctx context.Context, mirror, dir string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -82,9 +83,13 @@ func fetch(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	server := embeddedpostgres.NewDatabase(embeddedpostgres.DefaultConfig().
-		Version(fetchVersion).CachePath(dir).RuntimePath(filepath.Join(dir, "run")).
-		BinariesPath(home).DataPath(data).Port(uint32(port)).Logger(io.Discard))
+	cfg := embeddedpostgres.DefaultConfig().Version(fetchVersion).
+		CachePath(dir).RuntimePath(filepath.Join(dir, "run")).BinariesPath(home).DataPath(data).
+		Port(uint32(port)).Logger(io.Discard)
+	if mirror != "" {
+		cfg = cfg.BinaryRepositoryURL(mirror)
+	}
+	server := embeddedpostgres.NewDatabase(cfg)
 	err = server.Start()
 	if err == nil {
 		err = errors.Join(errors.New("an empty data folder was started"), server.Stop())

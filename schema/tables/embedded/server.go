@@ -29,6 +29,9 @@ type Options struct {
 	// "oncestream" in the user's cache folder; for root, whose own folders the
 	// server's account cannot enter, to /var/cache/oncestream.
 	CacheDir string
+	// Mirror is the URL of the Maven repository to download from, without a slash
+	// at its end. Defaults to Maven Central.
+	Mirror string
 	// Settings are server settings, by name, over the defaults of this package
 	// (see the package comment). The names port, listen_addresses and
 	// unix_socket_directories are the package's own and are refused.
