@@ -17,6 +17,7 @@ import (
 // Each fault strikes the chosen COMMIT once, leaves the client with an error
 // that is no answer of the server, and leaves in the table what it says.
 func TestCommitFaults(t *testing.T) {
+	t.Parallel()
 	for fault, committed := range map[processortest.CommitFault]bool{
 		processortest.CutBefore:  false,
 		processortest.CutInside:  false,

@@ -1,0 +1,102 @@
+# `make` alone lists the targets. Only Go and make are needed for run, test and
+# build; the other targets say what more they want.
+
+SHELL       := bash
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+GO          ?= go
+# The packages of the test targets: make test PKG=./offsets/...
+PKG         ?= ./...
+BENCH       ?= .
+BENCHTIME   ?= 1s
+FUZZTIME    ?= 30s
+VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+
+# A result from the test cache says nothing of the servers that a test met.
+TEST        := $(GO) test -count=1 -timeout=20m
+
+# Pinned, and in the name of the file: another version is another file.
+LINT_VERSION := v2.15.0
+TOOLS        := $(CURDIR)/.cache/bin
+LINT         := $(TOOLS)/golangci-lint-$(LINT_VERSION)
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z\/]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: ## Run the demo: a pipeline, a crash, a replay, a verdict
+	$(GO) run ./cmd/oncestream demo
+
+.PHONY: build
+build: ## Build bin/oncestream, static
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags='-s -w -X main.version=$(VERSION)' -o bin/oncestream ./cmd/oncestream
+
+.PHONY: test
+test: ## Run the tests, on a Kafka in the process and a real PostgreSQL
+	$(TEST) $(PKG)
+
+.PHONY: test/race
+test/race: ## Run them under the race detector (needs a C compiler)
+	$(TEST) -race $(PKG)
+
+.PHONY: test/broker
+test/broker: ## Run the tests on a real broker (from Docker, or from Java 17 and Maven)
+	$(TEST) -tags=broker ./processor/... ./cmd/...
+
+.PHONY: test/docker
+test/docker: build ## Run compose.yaml, and the tests in containers (needs a Docker engine)
+	$(TEST) -tags=docker -run=Docker -v ./processor/processortest ./cmd/oncestream
+
+.PHONY: bench
+bench: ## Run the benchmarks: BENCH=pattern BENCHTIME=1s
+	$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem -timeout=60m $(PKG)
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME=30s
+	@set -euo pipefail; packages=$$($(GO) list $(PKG)); \
+	for package in $$packages; do \
+	  targets=$$($(GO) test -list='^Fuzz' $$package | awk '/^Fuzz/'); \
+	  for target in $$targets; do \
+	    echo "$$package $$target"; \
+	    $(GO) test -run='^$$' -fuzz="^$$target\$$" -fuzztime=$(FUZZTIME) $$package; \
+	  done; \
+	done
+
+.PHONY: lint
+lint: $(LINT) ## Run golangci-lint on everything
+	$(LINT) config verify
+	$(LINT) run ./...
+
+$(LINT):
+	mkdir -p $(TOOLS)/new
+	GOBIN=$(TOOLS)/new $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	mv $(TOOLS)/new/golangci-lint $@
+
+.PHONY: verify
+verify: lint vet arrows generate tidy ## Run every check that is no test
+
+.PHONY: vet
+vet: ## Run go vet, with the build tags of the tests
+	$(GO) vet -tags=broker,docker ./...
+
+.PHONY: arrows
+arrows: ## Check that imports point down
+	$(TEST) -run=Arrows ./schema
+
+.PHONY: generate
+generate: ## Generate, and fail if that changed a file
+	@set -euo pipefail; state() { git diff HEAD; git ls-files --others --exclude-standard -z | xargs -0 cat; }; \
+	before=$$(state | cksum); \
+	$(GO) generate ./...; \
+	[ "$$before" = "$$(state | cksum)" ] || { git status --short; echo 'generated files were not up to date' >&2; exit 1; }
+
+.PHONY: tidy
+tidy: ## Check that go.mod lists what is used, and nothing else
+	$(GO) mod tidy -diff
+
+.PHONY: clean
+clean: ## Remove what was built
+	rm -rf bin .cache
+	$(GO) clean
