@@ -131,9 +131,6 @@ func (e *engine) queued() int {
 	return total
 }
 
-// roomAgain tells the source that a queue has been taken from.
-func (e *engine) roomAgain(w *worker) { e.source.roomAgain(w) }
-
 func (e *engine) halted(h Halt) {
 	e.mu.Lock()
 	e.halts[h.Partition] = h

@@ -1,10 +1,12 @@
 package processor_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -53,25 +55,55 @@ func texts(sink processor.Sink[string]) processor.Pipeline[string] {
 	}
 }
 
-// config reads topic "t" as group "g" with quick timeouts.
-func config(tb testing.TB, db *tablestest.DB, addrs []string) processor.Config {
+// world is what a test stands on: a topic and a group of its own on a broker,
+// and a schema of its own in a database.
+type world struct {
+	*processortest.Client
+	tb           testing.TB
+	db           *tablestest.DB
+	topic, group string
+}
+
+// newWorld creates a topic with the partitions; see newClient for the broker.
+func newWorld(tb testing.TB, partitions int32, topicConfigs ...string) *world {
+	tb.Helper()
+	return newWorldOn(tb, newClient(tb), partitions, topicConfigs...)
+}
+
+func newWorldOn(tb testing.TB, client *processortest.Client, partitions int32, topicConfigs ...string) *world {
+	tb.Helper()
+	name := strings.NewReplacer("/", "-", " ", "-").Replace(tb.Name())
+	w := &world{Client: client, tb: tb, db: tablestest.New(tb), topic: name, group: name}
+	w.CreateTopic(tb, w.topic, partitions, topicConfigs...)
+	w.db.Exec(appended)
+	return w
+}
+
+// config reads the world's topic as its group, with quick timeouts.
+func (w *world) config() processor.Config {
 	return processor.Config{
-		Group: "g",
-		Kafka: processor.Kafka{Brokers: addrs, Topic: "t", Start: processor.Start{At: "earliest"}, SessionTimeout: 3 * time.Second},
+		Group: w.group,
+		Kafka: processor.Kafka{Brokers: w.Addrs(), Topic: w.topic, Start: processor.Start{At: "earliest"}, SessionTimeout: 3 * time.Second},
 		Postgres: processor.Postgres{
-			URL: db.URL, Schema: db.Schema, LockTimeout: time.Second, IdleTimeout: 2 * time.Second, TransactionTimeout: 20 * time.Second,
+			URL: w.db.URL, Schema: w.db.Schema, LockTimeout: time.Second, IdleTimeout: 2 * time.Second, TransactionTimeout: 20 * time.Second,
 		},
 		DrainTimeout: 3 * time.Second,
 		Retry:        processor.Retry{Initial: 10 * time.Millisecond, Max: 500 * time.Millisecond},
-		Logger:       slog.New(slog.NewTextHandler(testWriter{tb}, &slog.HandlerOptions{Level: slog.LevelDebug})),
+		Logger:       slog.New(slog.NewTextHandler(&testWriter{tb: w.tb}, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 }
 
+func (w *world) produce(partition int32, records ...schema.Record) {
+	w.tb.Helper()
+	w.Produce(w.tb, w.topic, partition, records...)
+}
+
+// testWriter writes to the test's log, until the test has ended.
 type testWriter struct{ tb testing.TB }
 
-func (w testWriter) Write(p []byte) (int, error) {
-	w.tb.Helper()
-	w.tb.Logf("%s", p[:max(0, len(p)-1)])
+func (w *testWriter) Write(p []byte) (int, error) {
+	defer func() { _ = recover() }() // a connection may end, and say so, after the test
+	w.tb.Logf("%s", bytes.TrimSpace(p))
 	return len(p), nil
 }
 
@@ -149,7 +181,8 @@ func replayed(tb testing.TB, p *processor.Processor) processor.Report {
 }
 
 // waitFor polls the database until the query answers want.
-func waitFor(tb testing.TB, db *tablestest.DB, query, want string) {
+func (w *world) waitFor(query, want string) {
+	tb, db := w.tb, w.db
 	tb.Helper()
 	deadline := time.Now().Add(patience)
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -192,4 +225,28 @@ func must(tb testing.TB, err error) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// effects checks that the append sink has seen want messages, each once, and
+// in the order of their offsets within each partition.
+func (w *world) effects(want int) {
+	w.tb.Helper()
+	if got := w.db.Value(`select count(*) || ' effects of ' || count(distinct id) || ' messages' from appended`); got != fmt.Sprintf("%d effects of %d messages", want, want) {
+		w.tb.Errorf("%s, want %d", got, want)
+	}
+	disorder := w.db.Value(`select count(*) from (select o, lag(o) over (partition by p order by seq) as before from appended) x where o <= before`)
+	if disorder != "0" {
+		w.tb.Errorf("%s effects are out of order within their partition", disorder)
+	}
+}
+
+// account checks that what has passed adds up, and returns how many records
+// that were.
+func (w *world) account() string {
+	w.tb.Helper()
+	row := w.db.Rows(`select sum(records), sum(duplicates_producer), sum(duplicates_redelivery), sum(next_offset - first_offset) from consumer_offset`)[0]
+	if row[0] == tablestest.Null {
+		w.tb.Fatal("the ledger is empty")
+	}
+	return fmt.Sprintf("records %s, producer duplicates %s, redelivered %s, offsets %s", row[0], row[1], row[2], row[3])
 }

@@ -8,8 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/oncestream/oncestream/offsets"
 	"github.com/oncestream/oncestream/schema"
 )
@@ -110,46 +108,60 @@ func (w *worker) hold(intake, work context.Context) error {
 }
 
 // work commits batch after batch. The next batch is taken, decoded and keyed
-// while one commits: by a goroutine that ends with intake or when this function
-// returns, and holds at most one batch that is ready and one in the making.
+// while one commits: by a goroutine that this function waits for, and that
+// holds at most one batch that is ready and one in the making.
 func (w *worker) work(intake, work context.Context) error {
-	g, ctx := errgroup.WithContext(intake)
+	ctx, cancel := context.WithCancel(intake)
 	ready := make(chan *batch, 1)
-	g.Go(func() error {
+	var ended error // why no batch follows; set before ready is closed
+	go func() {
 		defer close(ready)
-		for {
-			chunks, err := w.queue.take(ctx)
-			if err != nil {
-				return err
-			}
-			b := newBatch(ctx, w.e.decoder, chunks)
-			w.e.roomAgain(w)
-			select {
-			case ready <- b:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			if b.fault != nil {
-				return nil // nothing after it may be handled before it
-			}
-		}
-	})
-	g.Go(func() error {
-		for b := range ready {
-			if intake.Err() != nil {
-				return errStopped
-			}
-			if err := w.handle(intake, work, b); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	err := g.Wait()
-	if err == nil || errors.Is(err, context.Canceled) {
+		ended = w.prepare(ctx, ready)
+	}()
+	err := w.commit(intake, work, ready)
+	cancel()
+	for range ready { //nolint:revive // waits for the goroutine
+	}
+	if err == nil {
+		err = ended
+	}
+	if errors.Is(err, context.Canceled) {
 		return errStopped
 	}
 	return err
+}
+
+// prepare makes batches until the queue ends or a message has a fault.
+func (w *worker) prepare(ctx context.Context, ready chan<- *batch) error {
+	for {
+		chunks, err := w.queue.take(ctx)
+		if err != nil {
+			return err
+		}
+		b := newBatch(ctx, w.e.decoder, chunks)
+		w.e.source.roomAgain(w)
+		select {
+		case ready <- b:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		if b.fault != nil {
+			return nil // nothing after it may be handled before it
+		}
+	}
+}
+
+// commit handles batches until there are no more or one cannot be passed.
+func (w *worker) commit(intake, work context.Context, ready <-chan *batch) error {
+	for b := range ready {
+		if intake.Err() != nil {
+			return errStopped
+		}
+		if err := w.handle(intake, work, b); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // handle commits one batch, and halts at the message that has a fault of its
