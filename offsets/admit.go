@@ -2,6 +2,7 @@ package offsets
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -38,27 +39,31 @@ type Cause string
 const (
 	Redelivery Cause = "redelivery" // the broker: the same position again
 	Producer   Cause = "producer"   // the producer: another position
-	Replay     Cause = "replay"     // we ourselves, reading a range again
+	Replay     Cause = "replay"     // we ourselves, reading a range again; Admit never answers it
 )
 
 // Admission is the answer to an entry.
 type Admission struct {
 	Outcome Outcome
-	// Cause, First and Result are set for duplicates and conflicts: First is
-	// the entry that was admitted (its Partition and Offset), Result the JSON
-	// that its handler stored, nil where it stored none.
-	Cause       Cause
-	First       Entry
+	// Cause is set for duplicates.
+	Cause Cause
+	// First, for duplicates and conflicts, is the entry that was admitted.
+	First Entry
+	// ProcessedAt and Result are those of First: when its transaction began, by
+	// the database's clock, and the JSON that its handler stored, nil where it
+	// stored none. Both are unset where First is of the same call, since its
+	// effect is still to come.
 	ProcessedAt time.Time
 	Result      []byte
 }
 
-// Counts sums up admissions.
+// Counts sums up admissions: Producer and Redelivery are the duplicates by their
+// cause.
 type Counts struct {
 	Fresh, Producer, Redelivery, Conflicts int64
 }
 
-// Count sums up admissions.
+// Count counts each admission once.
 func Count(admissions []Admission) Counts {
 	var c Counts
 	for i := range admissions {
@@ -79,37 +84,56 @@ func Count(admissions []Admission) Counts {
 // The rows are inserted in the order of their keys, so that the transactions of
 // two partitions that share keys wait for each other in one order and cannot
 // deadlock.
-const sqlAdmit = `
+const (
+	sqlAdmit = sqlAdmitSelect + sqlAdmitInsert
+
+	sqlAdmitSelect = `
 insert into $processed_message (key, record_offset, payload_sum, partition, handler)
 select e.key, e.record_offset, e.payload_sum, $4, $5
-from unnest($1::uuid[], $2::bigint[], $3::bigint[]) as e (key, record_offset, payload_sum)
+from unnest($1::uuid[], $2::bigint[], $3::bigint[]) as e (key, record_offset, payload_sum)`
+
+	sqlAdmitInsert = `
 order by e.key
 on conflict do nothing
 returning key`
+)
+
+// sqlAdmitAdvanced inserts nothing if the advance before it, whose answer is
+// not known yet when this is sent, has moved no row. Without the condition a
+// fenced worker would hold the keys of the very records that the new owner is
+// about to handle, and one that stops right here would make the owner wait.
+const sqlAdmitAdvanced = sqlAdmitSelect + `
+where exists (
+  select from $consumer_offset
+  where consumer_group = $6 and topic = $7 and partition = $4 and epoch = $8 and next_offset = $9
+)` + sqlAdmitInsert
 
 const sqlFind = `
 select key, partition, record_offset, payload_sum, processed_at, result
 from $processed_message
 where handler = $2 and key = any ($1::uuid[])`
 
-const sqlAccount = `
-update $consumer_offset
-set duplicates_producer = duplicates_producer + $5, duplicates_redelivery = duplicates_redelivery + $6
-where consumer_group = $1 and topic = $2 and partition = $3 and epoch = $4`
-
 // Admit inserts the keys of a batch and answers for each entry, in order,
-// whether it was new. The entries are of one partition and in the order of
+// whether it was new. The entries must be of one partition and in the order of
 // their offsets. The guard is the table's primary key: an entry is fresh if
 // and only if its insert was the one that succeeded, and a key that another
 // transaction is inserting right now is waited for.
 //
 // Keys that repeat within the entries are folded first: the lowest offset asks,
-// and the others share its answer.
+// and the others share its answer. A Conflict is an answer, not an error: its
+// key was used for another payload, at whatever position.
+//
+// Call it once in a transaction: the order of the keys, which keeps
+// transactions from deadlocks, is that of one call. After an error, of which
+// ErrKeyVanished is one, the transaction must be rolled back.
 func (l *Ledger) Admit(ctx context.Context, tx pgx.Tx, entries []Entry) ([]Admission, error) {
 	if len(entries) == 0 {
 		return nil, nil
 	}
-	f := fold(entries)
+	f, err := l.fold(entries, entries[0].Partition)
+	if err != nil {
+		return nil, err
+	}
 	rows, err := tx.Query(ctx, l.sql.admit, f.args(l.handlerID)...)
 	if err == nil {
 		err = f.readInserted(rows)
@@ -118,6 +142,25 @@ func (l *Ledger) Admit(ctx context.Context, tx pgx.Tx, entries []Entry) ([]Admis
 		return nil, l.admitError(f, err)
 	}
 	return l.resolve(ctx, tx, f)
+}
+
+// fold checks what no statement would: a key under handler 0 would be shared by
+// all handlers that forgot to register, and entries out of order would let a
+// later record stand for the first one.
+func (l *Ledger) fold(entries []Entry, partition int32) (*folded, error) {
+	f := newFolded(entries)
+	if l.handlerID == 0 {
+		return nil, l.admitError(f, errors.New("the handler has no id yet; call Register first"))
+	}
+	for i := range entries {
+		if entries[i].Partition != partition {
+			return nil, l.admitError(f, fmt.Errorf("entry %d is of partition %d; all must be of partition %d", i, entries[i].Partition, partition))
+		}
+		if i > 0 && entries[i].Offset < entries[i-1].Offset {
+			return nil, l.admitError(f, fmt.Errorf("entry %d is at offset %d, behind %d; sort the entries by offset", i, entries[i].Offset, entries[i-1].Offset))
+		}
+	}
+	return f, nil
 }
 
 func (l *Ledger) admitError(f *folded, err error) error {
@@ -129,7 +172,7 @@ func (l *Ledger) admitError(f *folded, err error) error {
 // is accounted for: inserted + found = sent.
 func (l *Ledger) resolve(ctx context.Context, tx pgx.Tx, f *folded) ([]Admission, error) {
 	if lost := f.lost(); len(lost) > 0 {
-		rows, err := tx.Query(ctx, l.sql.find, lost, l.handlerID)
+		rows, err := tx.Query(ctx, l.sql.find, column{f.entries, lost, keyCell}, l.handlerID)
 		if err == nil {
 			err = f.readFound(rows)
 		}
@@ -138,63 +181,7 @@ func (l *Ledger) resolve(ctx context.Context, tx pgx.Tx, f *folded) ([]Admission
 		}
 	}
 	if f.inserted+len(f.found) != len(f.order) {
-		return nil, l.admitError(f, fmt.Errorf("%w: %d inserted, %d found", ErrKeyVanished, f.inserted, len(f.found)))
+		return nil, l.admitError(f, fmt.Errorf("%w: %d inserted + %d found; try the transaction again", ErrKeyVanished, f.inserted, len(f.found)))
 	}
 	return f.admissions(), nil
-}
-
-// Account adds a batch's duplicates to the partition's account, inside the
-// batch's transaction.
-func (l *Ledger) Account(ctx context.Context, tx pgx.Tx, c Claim, n Counts) error {
-	if n.Producer == 0 && n.Redelivery == 0 {
-		return nil
-	}
-	_, err := tx.Exec(ctx, l.sql.account, l.group, l.topic, c.Partition, c.Epoch, n.Producer, n.Redelivery)
-	return wrap("account for the duplicates of "+l.at(c.Partition, c.Next), err)
-}
-
-// AdvanceAndAdmit is Advance and then Admit in one round trip. The advance is
-// the first statement that the server sees; if it does not match, what the
-// second has inserted goes with the transaction, which the caller rolls back.
-func (l *Ledger) AdvanceAndAdmit(ctx context.Context, tx pgx.Tx, c Claim, to Position, entries []Entry) (Claim, []Admission, error) {
-	if len(entries) == 0 || to.Next <= c.Next {
-		next, err := l.Advance(ctx, tx, c, to)
-		return next, nil, err
-	}
-	f := fold(entries)
-	moved, err := l.sendBoth(ctx, tx, c, to, f)
-	if err != nil {
-		return c, nil, err
-	}
-	next, err := l.advanced(ctx, tx, c, to, moved)
-	if err != nil {
-		return c, nil, err
-	}
-	admissions, err := l.resolve(ctx, tx, f)
-	return next, admissions, err
-}
-
-// sendBoth sends the advance and the keys and reads both answers.
-func (l *Ledger) sendBoth(ctx context.Context, tx pgx.Tx, c Claim, to Position, f *folded) (moved int64, err error) {
-	var batch pgx.Batch
-	batch.Queue(l.sql.advance, l.advanceArgs(c, to)...)
-	batch.Queue(l.sql.admit, f.args(l.handlerID)...)
-	results := tx.SendBatch(ctx, &batch)
-	defer func() {
-		if closeErr := results.Close(); err == nil && closeErr != nil {
-			err = l.admitError(f, closeErr)
-		}
-	}()
-	tag, err := results.Exec()
-	if err != nil || tag.RowsAffected() != 1 {
-		return 0, wrap("advance "+l.at(c.Partition, c.Next), err)
-	}
-	rows, err := results.Query()
-	if err == nil {
-		err = f.readInserted(rows)
-	}
-	if err != nil {
-		return 0, l.admitError(f, err)
-	}
-	return 1, nil
 }

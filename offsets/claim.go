@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
@@ -22,33 +23,7 @@ type Claim struct {
 	LeaderEpoch int32
 }
 
-// Refusal is a partition that was not claimed because the ledger's position
-// belongs to another topic: one that was deleted and created again under the
-// same name, or one of another cluster.
-type Refusal struct {
-	Partition    int32
-	Stored, Seen Identity
-	Next         int64
-}
-
-// Code is "topic_recreated" or "other_cluster".
-func (r Refusal) Code() string {
-	if r.Stored.ClusterID != r.Seen.ClusterID {
-		return "other_cluster"
-	}
-	return "topic_recreated"
-}
-
-// Error says what differs.
-func (r Refusal) Error() string {
-	if r.Code() == "other_cluster" {
-		return fmt.Sprintf("the stored offset %d belongs to cluster %q, but this is cluster %q", r.Next, r.Stored.ClusterID, r.Seen.ClusterID)
-	}
-	return fmt.Sprintf("the stored offset %d belongs to topic id %s, but the topic was deleted and created again as %s",
-		r.Next, uuid.UUID(r.Stored.TopicID), uuid.UUID(r.Seen.TopicID))
-}
-
-// One statement, and never a select first: it waits for the transaction of the
+// sqlClaim is one statement, and never a select first: it waits for the transaction of the
 // owner before, if one is open, and then sees what that has committed. A claim
 // that had read the position before it took the lock would start behind its
 // predecessor's last batch.
@@ -62,52 +37,27 @@ set epoch = o.epoch + 1, owner = excluded.owner, state = 'open', reason = null, 
 where o.topic_id = excluded.topic_id and o.cluster_id = excluded.cluster_id
 returning o.partition, o.epoch, o.next_offset, o.leader_epoch`
 
-const sqlIdentity = `
-select partition, cluster_id, topic_id, next_offset
-from $consumer_offset
-where consumer_group = $1 and topic = $2 and partition = any ($3)
-order by partition`
-
 // Claim takes the partitions for owner: it raises their epochs, which fences
 // whoever held them, and answers with the positions from which to go on. It
 // waits for an open transaction of the owner before, at most for the session's
-// lock_timeout (the error is then 55P03 and nothing was claimed). A partition
-// whose stored position belongs to another topic is refused and left as it is.
+// lock_timeout (the error is then SQLSTATE 55P03 and nothing was claimed). A
+// partition whose stored position belongs to another topic is refused and left
+// as it is. Each partition may be named once.
+//
+// If the answer is lost, claim again: the lost claim is fenced by the new one.
 func (l *Ledger) Claim(ctx context.Context, db DB, owner string, id Identity, partitions []Assigned) ([]Claim, []Refusal, error) {
 	numbers, starts := split(partitions)
+	operation := fmt.Sprintf("claim %s/%v for %s", l.topic, numbers, owner)
 	rows, err := db.Query(ctx, l.sql.claim, l.group, l.topic, id.ClusterID, uuid.UUID(id.TopicID), owner, numbers, starts)
 	if err != nil {
-		return nil, nil, wrap(fmt.Sprintf("claim %s/%v", l.topic, numbers), err)
+		return nil, nil, wrap(operation, err)
 	}
 	claims, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Claim])
 	if err != nil || len(claims) == len(partitions) {
-		return claims, nil, wrap(fmt.Sprintf("claim %s/%v", l.topic, numbers), err)
+		return claims, nil, wrap(operation, err)
 	}
 	refusals, err := l.refusals(ctx, db, id, numbers, claims)
-	return claims, refusals, wrap(fmt.Sprintf("claim %s/%v", l.topic, numbers), err)
-}
-
-func (l *Ledger) refusals(ctx context.Context, db DB, seen Identity, numbers []int32, claims []Claim) ([]Refusal, error) {
-	claimed := make(map[int32]bool, len(claims))
-	for _, c := range claims {
-		claimed[c.Partition] = true
-	}
-	rows, err := db.Query(ctx, l.sql.identity, l.group, l.topic, numbers)
-	if err != nil {
-		return nil, err
-	}
-	all, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (Refusal, error) {
-		r := Refusal{Seen: seen}
-		err := row.Scan(&r.Partition, &r.Stored.ClusterID, (*uuid.UUID)(&r.Stored.TopicID), &r.Next)
-		return r, err
-	})
-	refused := all[:0]
-	for _, r := range all {
-		if !claimed[r.Partition] {
-			refused = append(refused, r)
-		}
-	}
-	return refused, err
+	return claims, refusals, wrap(operation, err)
 }
 
 const sqlReclaim = `
@@ -119,22 +69,43 @@ returning partition, epoch, next_offset, leader_epoch`
 // takes the claim again, under the next epoch, if it is still ours. The update
 // waits for the old transaction, should the server still be working on it, so
 // the Next that comes back is the truth: it has moved if and only if the batch
-// was committed. ErrFenced means that another worker has claimed the partition
-// meanwhile, and the answer is theirs.
+// was committed. (A third offset means that another holder of our epoch was
+// there, which takes a failover: then the batch is not ours to repeat.)
+//
+// ErrFenced means that another worker has claimed the partition meanwhile, and
+// the answer is theirs. A Reclaim whose own answer was lost looks the same the
+// next time, as its epoch is one that we never learned of. With ErrWentBack the
+// row may be taken already. In all these cases claim again.
 func (l *Ledger) Reclaim(ctx context.Context, db DB, c Claim) (Claim, error) {
-	var next Claim
-	err := db.QueryRow(ctx, l.sql.reclaim, l.group, l.topic, c.Partition, c.Epoch).
-		Scan(&next.Partition, &next.Epoch, &next.Next, &next.LeaderEpoch)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return c, l.why(ctx, db, "reclaim", c)
-	}
+	operation := "reclaim " + l.at(c.Partition, c.Next)
+	rows, err := db.Query(ctx, l.sql.reclaim, l.group, l.topic, c.Partition, c.Epoch)
 	if err != nil {
-		return c, wrap("reclaim "+l.at(c.Partition, c.Next), err)
+		return c, wrap(operation, err)
 	}
-	if next.Next < c.Next {
-		return next, wrap("reclaim "+l.at(c.Partition, c.Next), fmt.Errorf("%w to offset %d", ErrWentBack, next.Next))
+	next, err := pgx.CollectExactlyOneRow(rows, pgx.RowToStructByPos[Claim])
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return c, l.why(ctx, db, operation, c)
+	case err != nil:
+		return c, wrap(operation, err)
+	case next.Next < c.Next:
+		return next, wrap(operation, wentBack(next.Epoch, next.Next, c))
 	}
 	return next, nil
+}
+
+// Position is how far an advance goes.
+type Position struct {
+	// Next is one past the last offset passed.
+	Next int64
+	// LeaderEpoch is that of the last record passed, -1 where unknown.
+	LeaderEpoch int32
+	// Time is the timestamp of the last record passed, zero where none. One
+	// outside the years 1 to 9999 is not stored.
+	Time time.Time
+	// Records is how many records are passed. Gaps of the log (compaction,
+	// transaction markers, aborted records) are not records.
+	Records int64
 }
 
 const sqlAdvance = `
@@ -142,7 +113,10 @@ update $consumer_offset
 set next_offset = $6, leader_epoch = $7, record_time = coalesce($8, record_time), records = records + $9, updated_at = now()
 where consumer_group = $1 and topic = $2 and partition = $3 and epoch = $4 and next_offset = $5`
 
-const sqlLook = `select epoch, next_offset from $consumer_offset where consumer_group = $1 and topic = $2 and partition = $3`
+const sqlLook = `
+select epoch, next_offset
+from $consumer_offset
+where consumer_group = $1 and topic = $2 and partition = $3`
 
 // Advance moves the claim to a position. It must be the first statement of the
 // batch's transaction: it is the fence and the lock in one. The row stays
@@ -164,10 +138,14 @@ func (l *Ledger) Advance(ctx context.Context, tx pgx.Tx, c Claim, to Position) (
 	return l.advanced(ctx, tx, c, to, tag.RowsAffected())
 }
 
+// advanceArgs leaves out a time that is none. A producer that counts in
+// microseconds puts its records into the year 55000: the column cannot hold
+// that, and the error would be the batch's, which no isolation of a message
+// could get past.
 func (l *Ledger) advanceArgs(c Claim, to Position) []any {
-	var recordTime any
-	if !to.Time.IsZero() {
-		recordTime = to.Time
+	var recordTime *time.Time
+	if year := to.Time.Year(); !to.Time.IsZero() && year >= 1 && year <= 9999 {
+		recordTime = &to.Time
 	}
 	return []any{l.group, l.topic, c.Partition, c.Epoch, c.Next, to.Next, to.LeaderEpoch, recordTime, to.Records}
 }
@@ -175,57 +153,41 @@ func (l *Ledger) advanceArgs(c Claim, to Position) []any {
 // advanced looks at the row count, which is what makes the advance a fence.
 func (l *Ledger) advanced(ctx context.Context, tx pgx.Tx, c Claim, to Position, rows int64) (Claim, error) {
 	if rows != 1 {
-		return c, l.why(ctx, tx, "advance", c)
+		return c, l.why(ctx, tx, "advance "+l.at(c.Partition, c.Next), c)
 	}
 	c.Next, c.LeaderEpoch = to.Next, to.LeaderEpoch
 	return c, nil
 }
 
-// why looks at the row that did not match a claim and says what it means.
+// why looks at the row that did not match a claim and says what it means. The
+// row may have changed again before it is looked at: what it says then is still
+// true, because only the claim that matched could have stayed ours.
 func (l *Ledger) why(ctx context.Context, db DB, operation string, c Claim) error {
-	operation += " " + l.at(c.Partition, c.Next)
 	var epoch, next int64
 	err := db.QueryRow(ctx, l.sql.look, l.group, l.topic, c.Partition).Scan(&epoch, &next)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return wrap(operation, fmt.Errorf("%w: it does not know the partition", ErrWentBack))
+		err = fmt.Errorf("%w: it does not know the partition, ours is epoch %d; %s", ErrWentBack, c.Epoch, startAnew)
 	case err != nil:
-		return wrap(operation, err)
 	case epoch > c.Epoch:
-		return wrap(operation, fmt.Errorf("%w: the partition was claimed under epoch %d, ours is %d", ErrFenced, epoch, c.Epoch))
+		err = fmt.Errorf("%w: the partition is at epoch %d, offset %d, ours is epoch %d; %s", ErrFenced, epoch, next, c.Epoch, letGo)
 	case epoch < c.Epoch || next < c.Next:
-		return wrap(operation, fmt.Errorf("%w to epoch %d, offset %d; ours is epoch %d", ErrWentBack, epoch, next, c.Epoch))
+		err = wentBack(epoch, next, c)
 	default:
 		// The same epoch with a greater offset: after a failover two workers can
 		// hold one epoch, and the other one was faster. The compare of the
 		// offset has kept its effects from being doubled.
-		return wrap(operation, fmt.Errorf("%w: another holder of epoch %d has advanced to %d", ErrFenced, epoch, next))
+		err = fmt.Errorf("%w: another holder of epoch %d, which is ours too, has advanced to %d; %s", ErrFenced, epoch, next, letGo)
 	}
+	return wrap(operation, err)
 }
 
-const sqlRelease = `
-update $consumer_offset o set owner = null, updated_at = now()
-from unnest($3::int[], $4::bigint[]) as c (partition, epoch)
-where o.consumer_group = $1 and o.topic = $2 and o.partition = c.partition and o.epoch = c.epoch`
-
-// Release notes that the claims were let go. It is for people who look at the
-// table: safety never asks for the owner.
-func (l *Ledger) Release(ctx context.Context, db DB, claims []Claim) error {
-	partitions, epochs := make([]int32, len(claims)), make([]int64, len(claims))
-	for i, c := range claims {
-		partitions[i], epochs[i] = c.Partition, c.Epoch
-	}
-	_, err := db.Exec(ctx, l.sql.release, l.group, l.topic, partitions, epochs)
-	return wrap(fmt.Sprintf("release %s/%v", l.topic, partitions), err)
+func wentBack(epoch, next int64, c Claim) error {
+	return fmt.Errorf("%w to epoch %d, offset %d, ours is epoch %d, offset %d; %s", ErrWentBack, epoch, next, c.Epoch, c.Next, startAnew)
 }
 
-const sqlHalt = `
-update $consumer_offset set state = 'halted', reason = $5, updated_at = now()
-where consumer_group = $1 and topic = $2 and partition = $3 and epoch = $4`
-
-// Halt notes why a partition was stopped, for a person to decide. The next
-// claim opens it again. A claim that is no longer ours notes nothing.
-func (l *Ledger) Halt(ctx context.Context, db DB, c Claim, reason string) error {
-	_, err := db.Exec(ctx, l.sql.halt, l.group, l.topic, c.Partition, c.Epoch, reason)
-	return wrap("halt "+l.at(c.Partition, c.Next), err)
-}
+// What a caller does about it.
+const (
+	letGo     = "roll back, drop what was fetched, and claim again only while the partition is assigned"
+	startAnew = "roll back, drop what was fetched, claim again and fetch from the offset that the claim names"
+)

@@ -16,7 +16,7 @@ type folded struct {
 	found    map[[16]byte]Admission // keys that were there before
 }
 
-func fold(entries []Entry) *folded {
+func newFolded(entries []Entry) *folded {
 	f := &folded{entries: entries, index: make(map[[16]byte]int, len(entries)), fresh: make([]bool, len(entries))}
 	f.order = make([]int, 0, len(entries))
 	for i := range entries {
@@ -30,39 +30,34 @@ func fold(entries []Entry) *folded {
 
 // args are the parameters of sqlAdmit.
 func (f *folded) args(handler int16) []any {
-	keys := make(pgtype.FlatArray[pgtype.UUID], len(f.order))
-	offsets, sums := make([]int64, len(f.order)), make([]int64, len(f.order))
-	for i, place := range f.order {
-		e := &f.entries[place]
-		keys[i] = pgtype.UUID{Bytes: e.Key, Valid: true}
-		offsets[i], sums[i] = e.Offset, e.PayloadSum
+	return []any{
+		column{f.entries, f.order, keyCell},
+		column{f.entries, f.order, offsetCell},
+		column{f.entries, f.order, sumCell},
+		f.entries[0].Partition, handler,
 	}
-	return []any{keys, offsets, sums, f.entries[0].Partition, handler}
 }
 
 // readInserted marks the keys that the insert has returned.
 func (f *folded) readInserted(rows pgx.Rows) error {
-	defer rows.Close()
-	for rows.Next() {
-		var key pgtype.UUID
-		if err := rows.Scan(&key); err != nil {
-			return err
-		}
+	var key pgtype.UUID
+	_, err := pgx.ForEachRow(rows, []any{&key}, func() error {
 		f.fresh[f.index[key.Bytes]] = true
 		f.inserted++
-	}
-	return rows.Err()
+		return nil
+	})
+	return err
 }
 
-// lost returns the keys that were not inserted.
-func (f *folded) lost() pgtype.FlatArray[pgtype.UUID] {
-	var keys pgtype.FlatArray[pgtype.UUID]
+// lost returns the places of the keys that were not inserted.
+func (f *folded) lost() []int {
+	var places []int
 	for _, place := range f.order {
 		if !f.fresh[place] {
-			keys = append(keys, pgtype.UUID{Bytes: f.entries[place].Key, Valid: true})
+			places = append(places, place)
 		}
 	}
-	return keys
+	return places
 }
 
 // readFound keeps what is known of the keys that were there before.
@@ -99,14 +94,17 @@ func (f *folded) admissions() []Admission {
 	return answers
 }
 
-// of says what it means that the entry e meets the key admitted as a.First.
+// of says what it means that the entry e meets the key admitted as a.First. The
+// payload is compared first: a position says the same only as long as the topic
+// is the same, and the topics of one handler share their keys.
 func (a Admission) of(e *Entry) Admission {
-	a.Outcome, a.Cause = Duplicate, Producer
 	switch {
-	case a.First.Partition == e.Partition && a.First.Offset == e.Offset:
-		a.Cause = Redelivery
 	case a.First.PayloadSum != e.PayloadSum:
 		a.Outcome = Conflict
+	case a.First.Partition == e.Partition && a.First.Offset == e.Offset:
+		a.Outcome, a.Cause = Duplicate, Redelivery
+	default:
+		a.Outcome, a.Cause = Duplicate, Producer
 	}
 	return a
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -25,7 +23,8 @@ var (
 	// nowhere or backwards, which is a fault of the caller.
 	ErrNotMonotonic = errors.New("an advance must move the offset forward")
 	// ErrKeyVanished means that a key which stood in the way of an insert was
-	// gone when it was looked up; the transaction must be tried again.
+	// gone when it was looked up, as after a purge; the transaction must be
+	// tried again.
 	ErrKeyVanished = errors.New("a key vanished while it was being admitted")
 )
 
@@ -69,9 +68,16 @@ func New(o Options) *Ledger {
 	return &Ledger{group: o.Group, topic: o.Topic, handler: o.Handler, sql: newStatements(o.Schema)}
 }
 
+const sqlFindHandler = `select id from $handler where name = $1`
+
+const sqlAddHandler = `insert into $handler (name) values ($1) on conflict do nothing`
+
 // Register looks up the handler's id, or gives it one. It must be called once,
 // before the ledger is shared.
 func (l *Ledger) Register(ctx context.Context, db DB) error {
+	if l.group == "" || l.topic == "" {
+		return wrap("register handler "+l.handler, fmt.Errorf("a group and a topic are required (got group %q, topic %q)", l.group, l.topic))
+	}
 	// The insert comes second: it would use up a number of the small id's
 	// sequence each time a process starts, also when the name is known.
 	for range 2 {
@@ -86,19 +92,6 @@ func (l *Ledger) Register(ctx context.Context, db DB) error {
 	return wrap("register handler "+l.handler, pgx.ErrNoRows)
 }
 
-// Position is how far an advance goes.
-type Position struct {
-	// Next is one past the last offset passed.
-	Next int64
-	// LeaderEpoch is that of the last record passed, -1 where unknown.
-	LeaderEpoch int32
-	// Time is the timestamp of the last record passed, zero where none.
-	Time time.Time
-	// Records is how many records are passed. Gaps of the log (compaction,
-	// transaction markers, aborted records) are not records.
-	Records int64
-}
-
 func (l *Ledger) at(partition int32, offset int64) string {
 	return fmt.Sprintf("%s/%d@%d", l.topic, partition, offset)
 }
@@ -108,43 +101,4 @@ func wrap(operation string, err error) error {
 		return nil
 	}
 	return fmt.Errorf("offsets: %s: %w", operation, err)
-}
-
-// statements is all SQL on our own tables. The names are qualified instead of
-// found by search_path, so that a user's table called "outbox" or "handler" is
-// never taken for ours nor ours for the user's.
-type statements struct {
-	findHandler, addHandler                         string
-	start, started                                  string
-	claim, identity, reclaim, release, halt, holder string
-	advance, look, account                          string
-	admit, find                                     string
-	progress                                        string
-}
-
-func newStatements(schema string) statements {
-	table := func(name string) string { return pgx.Identifier{schema, name}.Sanitize() }
-	r := strings.NewReplacer(
-		"$consumer_offset", table("consumer_offset"),
-		"$processed_message", table("processed_message"),
-		"$handler", table("handler"),
-	)
-	return statements{
-		findHandler: r.Replace(`select id from $handler where name = $1`),
-		addHandler:  r.Replace(`insert into $handler (name) values ($1) on conflict do nothing`),
-		start:       r.Replace(sqlStart),
-		started:     r.Replace(`select exists (select from $consumer_offset where consumer_group = $1 and topic = $2)`),
-		claim:       r.Replace(sqlClaim),
-		identity:    r.Replace(sqlIdentity),
-		reclaim:     r.Replace(sqlReclaim),
-		release:     r.Replace(sqlRelease),
-		halt:        r.Replace(sqlHalt),
-		holder:      r.Replace(sqlHolder),
-		advance:     r.Replace(sqlAdvance),
-		look:        r.Replace(sqlLook),
-		account:     r.Replace(sqlAccount),
-		admit:       r.Replace(sqlAdmit),
-		find:        r.Replace(sqlFind),
-		progress:    r.Replace(sqlProgress),
-	}
 }

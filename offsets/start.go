@@ -6,12 +6,6 @@ import (
 	"github.com/google/uuid"
 )
 
-// Identity is what tells a topic from another one of the same name.
-type Identity struct {
-	ClusterID string
-	TopicID   [16]byte
-}
-
 // Assigned is a partition to be claimed, with the position at which it begins
 // if the ledger does not know it.
 type Assigned struct {
@@ -25,6 +19,8 @@ select $1, $2, a.partition, $3, $4, a.start, a.start
 from unnest($5::int[], $6::bigint[]) as a (partition, start)
 order by a.partition
 on conflict do nothing`
+
+const sqlStarted = `select exists (select from $consumer_offset where consumer_group = $1 and topic = $2)`
 
 // Started reports whether the group has ever begun on the topic.
 func (l *Ledger) Started(ctx context.Context, db DB) (bool, error) {

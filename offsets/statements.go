@@ -1,0 +1,47 @@
+package offsets
+
+import (
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// statements is all SQL on our own tables. The names are qualified instead of
+// found by search_path, so that a user's table called "outbox" or "handler" is
+// never taken for ours nor ours for the user's.
+type statements struct {
+	findHandler, addHandler              string
+	started, start                       string
+	claim, identity, reclaim             string
+	release, halt, holder                string
+	advance, look, account               string
+	admit, admitAdvanced, find, progress string
+}
+
+func newStatements(schema string) statements {
+	table := func(name string) string { return pgx.Identifier{schema, name}.Sanitize() }
+	in := strings.NewReplacer(
+		"$consumer_offset", table("consumer_offset"),
+		"$processed_message", table("processed_message"),
+		"$handler", table("handler"),
+	).Replace
+	return statements{
+		findHandler:   in(sqlFindHandler),
+		addHandler:    in(sqlAddHandler),
+		started:       in(sqlStarted),
+		start:         in(sqlStart),
+		claim:         in(sqlClaim),
+		identity:      in(sqlIdentity),
+		reclaim:       in(sqlReclaim),
+		release:       in(sqlRelease),
+		halt:          in(sqlHalt),
+		holder:        in(sqlHolder),
+		advance:       in(sqlAdvance),
+		look:          in(sqlLook),
+		account:       in(sqlAccount),
+		admit:         in(sqlAdmit),
+		admitAdvanced: in(sqlAdmitAdvanced),
+		find:          in(sqlFind),
+		progress:      in(sqlProgress),
+	}
+}
