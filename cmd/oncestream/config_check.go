@@ -1,0 +1,141 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/oncestream/oncestream/schema"
+)
+
+// check holds the rules that concern several fields, and completes what one
+// field takes from another.
+func (c *config) check(r *reader) {
+	c.engine.Group = c.name
+	if c.handler == "" {
+		c.handler = c.name
+	}
+	c.checkKey(r)
+	c.checkSignIn(r)
+	for i := range c.sinks {
+		c.sinks[i].check(r)
+	}
+	if c.tls != nil {
+		c.readTLS(r)
+	}
+}
+
+// checkKey holds that the key is made of exactly one thing.
+func (c *config) checkKey(r *reader) {
+	var given []string
+	for _, name := range []string{"field", "header", "record_key", "position", "join"} {
+		if _, ok := r.lines["key."+name]; ok {
+			given = append(given, name)
+		}
+	}
+	k := c.key
+	chosen := k.field != "" || k.header != "" || k.recordKey || k.position || len(k.join) > 0
+	switch {
+	case len(given) > 1:
+		r.failAt("key", "one of field, header, record_key, position and join (got %s)", strings.Join(given, " and "))
+	case !chosen && !r.isFault("key"):
+		r.failAt("key", "is required: one of field, header, record_key, position and join")
+	case k.kind == "uuid" && (k.position || len(k.join) > 0):
+		r.failAt("key.type", "neither several fields nor a position is a UUID: leave the type out")
+	}
+}
+
+func (c *config) checkSignIn(r *reader) {
+	sasl := c.engine.Kafka.SASL
+	switch {
+	case sasl.Mechanism != "" && sasl.User == "" && !r.isFault("kafka.sasl"):
+		r.failAt("kafka.sasl.user", "is required (here, or by ONCESTREAM_KAFKA_USER)")
+	case sasl.Mechanism == "" && sasl.User != "" && !r.isFault("kafka.sasl"):
+		r.failAt("kafka.sasl.mechanism", "is required where there is a user")
+	}
+}
+
+// check holds the rules of a sink's columns.
+func (s *sinkConfig) check(r *reader) {
+	for name, list := range map[string]columns{"columns": s.columns, "key": s.key, "add": s.add} {
+		at := s.path + "." + name
+		seen := map[string]bool{}
+		for _, c := range list {
+			if seen[c.name] {
+				r.failAt(join(at, c.name), "is there twice")
+			}
+			seen[c.name] = true
+			if c.number != nil && name != "add" {
+				r.failAt(join(at, c.name), "must be a field (got %d)", *c.number)
+			}
+		}
+	}
+}
+
+// readTLS reads the files of the encrypted connection.
+func (c *config) readTLS(r *reader) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.tls.serverName}
+	if c.tls.ca != "" {
+		pool := x509.NewCertPool()
+		text, err := os.ReadFile(c.tls.ca)
+		switch {
+		case err != nil:
+			r.failAt("kafka.tls.ca", "%v", err)
+		case !pool.AppendCertsFromPEM(text):
+			r.failAt("kafka.tls.ca", "there is no certificate in %s", c.tls.ca)
+		}
+		t.RootCAs = pool
+	}
+	if c.tls.cert != "" || c.tls.key != "" {
+		pair, err := tls.LoadX509KeyPair(c.tls.cert, c.tls.key)
+		if err != nil {
+			r.failAt("kafka.tls.cert", "cert and key go together: %v", err)
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	c.engine.Kafka.TLS = t
+}
+
+// keyFields returns the fields that the key is made of.
+func (c *config) keyFields() []string {
+	if c.key.field != "" {
+		return []string{c.key.field}
+	}
+	return c.key.join
+}
+
+// keyFunc returns the function that derives the key.
+func (c *config) keyFunc() schema.KeyFunc[schema.Row] {
+	var parts []schema.KeyPart[schema.Row]
+	switch k := c.key; {
+	case k.position:
+		return schema.ByPosition[schema.Row]()
+	case k.recordKey:
+		parts = append(parts, schema.RecordKeyPart[schema.Row]())
+	case k.header != "":
+		parts = append(parts, schema.HeaderPart[schema.Row](k.header))
+	default:
+		for _, path := range c.keyFields() {
+			parts = append(parts, schema.FieldPart(path))
+		}
+	}
+	if c.key.kind == "uuid" {
+		return schema.AsUUID(parts[0])
+	}
+	return schema.Join(parts...)
+}
+
+// sameName is a column whose field has its name; a dot in the name does not
+// lead into an object.
+func sameName(name string) column {
+	return column{name: name, field: schema.JoinPath(name)}
+}
+
+// at returns the place of a field in the file, for what the database finds
+// wrong.
+func (c *config) at(path, format string, args ...any) fault {
+	line := lineOf(c.lines, path)
+	return fault{source: fmt.Sprintf("%s:%d", c.file, line), line: line, path: path, text: fmt.Sprintf(format, args...)}
+}

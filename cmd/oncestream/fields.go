@@ -1,0 +1,213 @@
+package main
+
+import (
+	"github.com/oncestream/oncestream/processor"
+)
+
+// field describes one field of the pipeline file. Validation, the overrides by
+// flags and environment, and the reference in the README all come out of these
+// descriptions.
+type field struct {
+	path string // from the place that the description is of, "kafka.brokers"
+	doc  string
+	// def is the default as it would be written in the file; the reader sets
+	// it where the field is left out. noDefault says in words what happens
+	// without the field where no value stands for that.
+	def, noDefault string
+	required       bool
+	choices        []string
+	// flag and env override the field, the flag first.
+	flag, env string
+	// secret keeps the value out of messages.
+	secret bool
+	// value points to where the value goes; its type is the field's type.
+	value any
+}
+
+// size is a number of bytes, written as a number with B, KiB, MiB or GiB.
+type size int
+
+// fileFields describes the pipeline file and says where in c its fields go.
+func fileFields(c *config) []field {
+	e := &c.engine
+	fields := []field{
+		{
+			path: "name", value: &c.name, required: true,
+			doc: "The consumer group, and the name under which the ledger keeps the position.",
+		},
+		{
+			path: "handler", value: &c.handler, noDefault: "the name",
+			doc: "The name under which keys are remembered: a key has one effect per handler. Two pipelines that must not both act on an event share it.",
+		},
+	}
+	fields = append(fields, kafkaFields(&e.Kafka, c.tls)...)
+	fields = append(fields, postgresFields(&e.Postgres)...)
+	fields = append(fields, engineFields(e)...)
+	fields = append(fields, messageFields(c)...)
+	return append(fields, field{
+		path: "sinks", value: &c.sinks, required: true,
+		doc: "What is written for a message whose key is new: a list of sinks, run in this order in one transaction.",
+	})
+}
+
+func kafkaFields(k *processor.Kafka, t *tlsFiles) []field {
+	if t == nil {
+		t = &tlsFiles{}
+	}
+	return []field{
+		{
+			path: "kafka.brokers", value: &k.Brokers, required: true, flag: "brokers", env: "KAFKA_BROKERS",
+			doc: "The addresses (`host:port`) of one or more brokers.",
+		},
+		{
+			path: "kafka.topic", value: &k.Topic, required: true, flag: "topic", env: "ONCESTREAM_TOPIC",
+			doc: "The topic. A group reads one topic.",
+		},
+		{
+			path: "kafka.start", value: &k.Start, required: true, flag: "start", env: "ONCESTREAM_START",
+			doc: "Where a group begins that the ledger does not know: `earliest`, `latest`, or a time such as `2026-01-31T08:00:00Z`. Without effect once a position is stored.",
+		},
+		{
+			path: "kafka.require_topic", value: &k.RequireTopic, def: "false",
+			doc: "Whether a missing topic is an error. Otherwise it is waited for.",
+		},
+		{
+			path: "kafka.read_uncommitted", value: &k.ReadUncommitted, def: "false",
+			doc: "Whether records of open and aborted Kafka transactions are read too.",
+		},
+		{
+			path: "kafka.balancer", value: &k.Balancer, def: "cooperative-sticky",
+			choices: []string{"cooperative-sticky", "range", "roundrobin", "sticky"},
+			doc:     "How the group shares its partitions. All members must have the same.",
+		},
+		{
+			path: "kafka.instance_id", value: &k.InstanceID, noDefault: "a dynamic member", flag: "instance-id", env: "ONCESTREAM_INSTANCE_ID",
+			doc: "Makes this process a static member (KIP-345): a restart within the session timeout keeps its partitions. It must differ between the processes of a group.",
+		},
+		{
+			path: "kafka.session_timeout", value: &k.SessionTimeout, def: "10s",
+			doc: "How long the group waits for a silent member before its partitions move.",
+		},
+		{
+			path: "kafka.tls.ca", value: &t.ca, noDefault: "the system's",
+			doc: "The file with the authorities that sign the brokers' certificates. `tls: {}` encrypts with all defaults; without `tls` nothing is encrypted.",
+		},
+		{path: "kafka.tls.cert", value: &t.cert, noDefault: "none", doc: "The file with this client's certificate, where the brokers ask for one."},
+		{path: "kafka.tls.key", value: &t.key, noDefault: "none", doc: "The file with the key of that certificate."},
+		{path: "kafka.tls.server_name", value: &t.serverName, noDefault: "the broker's host", doc: "The name that the brokers' certificates are checked against."},
+		{
+			path: "kafka.sasl.mechanism", value: &k.SASL.Mechanism, noDefault: "no sign-in", choices: []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"},
+			doc: "How to sign in to the brokers.",
+		},
+		{path: "kafka.sasl.user", value: &k.SASL.User, noDefault: "none", env: "ONCESTREAM_KAFKA_USER", doc: "The user."},
+		{path: "kafka.sasl.password", value: &k.SASL.Password, noDefault: "none", env: "ONCESTREAM_KAFKA_PASSWORD", secret: true, doc: "The password."},
+	}
+}
+
+func postgresFields(p *processor.Postgres) []field {
+	return []field{
+		{
+			path: "postgres.url", value: &p.URL, required: true, secret: true, flag: "database-url", env: "DATABASE_URL",
+			doc: "The database of the effects and the ledger, as a URI or as `keyword=value` pairs. The tables of the sinks are found by its `search_path`.",
+		},
+		{
+			path: "postgres.schema", value: &p.Schema, def: "oncestream", flag: "schema", env: "ONCESTREAM_SCHEMA",
+			doc: "The schema of the ledger's tables.",
+		},
+		{
+			path: "postgres.concurrency", value: &p.Concurrency, def: "4", env: "ONCESTREAM_CONCURRENCY",
+			doc: "How many batch transactions run at once in this process. It uses two connections more.",
+		},
+		{path: "postgres.transaction_timeout", value: &p.TransactionTimeout, def: "60s", doc: "How long one batch transaction may take."},
+		{
+			path: "postgres.idle_timeout", value: &p.IdleTimeout, def: "10s",
+			doc: "After how long the server ends the transaction of a process that stopped in the middle of one (`idle_in_transaction_session_timeout`).",
+		},
+		{path: "postgres.lock_timeout", value: &p.LockTimeout, def: "2s", doc: "How long a claim waits for a partition's row before it looks who holds it and tries again."},
+	}
+}
+
+func engineFields(e *processor.Config) []field {
+	return []field{
+		{path: "batch.max_records", value: &e.Batch.MaxRecords, def: "5000", doc: "The most records of one transaction."},
+		{path: "batch.max_bytes", value: (*size)(&e.Batch.MaxBytes), def: "8MiB", doc: "The most bytes of keys and values of one transaction. A larger record is a batch of its own."},
+		{path: "batch.max_wait", value: &e.Batch.MaxWait, def: "10ms", doc: "How long the first record of a batch waits for others."},
+		{
+			path: "drain_timeout", value: &e.DrainTimeout, def: "10s",
+			doc: "How long a stop, or a partition that moves, waits for the transaction in flight. Nothing is lost or doubled when it runs out.",
+		},
+	}
+}
+
+func messageFields(c *config) []field {
+	return []field{
+		{path: "decode.format", value: &c.format, def: "json", choices: []string{"json"}, doc: "What a record's value is. `json`: one object, read strictly, with every digit kept."},
+		{
+			path: "key.field", value: &c.key.field,
+			doc: "The idempotency key is this field (`a.b` leads into objects, `\\.` is a dot in a name). A message without it halts its partition. One of `field`, `header`, `record_key`, `position` and `join` is required.",
+		},
+		{path: "key.header", value: &c.key.header, doc: "The key is the last header of this name."},
+		{path: "key.record_key", value: &c.key.recordKey, def: "false", doc: "The key is the record key, which must then differ for each event."},
+		{
+			path: "key.position", value: &c.key.position, def: "false",
+			doc: "The key is cluster, topic, partition and offset: it finds a redelivery, but not what a producer has sent twice.",
+		},
+		{path: "key.join", value: &c.key.join, doc: "The key is these fields together."},
+		{
+			path: "key.type", value: &c.key.kind, def: "text", choices: []string{"text", "uuid"},
+			doc: "`uuid`: the key must be a UUID and is stored as it is; time-ordered ones keep the index small and quick. `text`: anything, stored as 128 bits of SHA-256.",
+		},
+	}
+}
+
+// sinkKind describes a kind of sink.
+type sinkKind struct {
+	name, doc string
+	fields    func(s *sinkConfig) []field
+}
+
+func sinkKinds() []sinkKind {
+	return []sinkKind{
+		{"insert", "One row for each message.", insertFields},
+		{"upsert", "The last message of a key is the state of its row.", upsertFields},
+		{"sum", "One row for each key that adds up, exact to the last digit.", sumFields},
+	}
+}
+
+const columnsDoc = "The columns to write: a map from column to field, or a list of columns whose fields have the same name. " +
+	"A field is a path such as `a.b`, or one of `$key`, `$topic`, `$partition`, `$offset`, `$time` and `$header.NAME` of the record."
+
+func tableField(s *sinkConfig) field {
+	return field{path: "table", value: &s.table, required: true, doc: "The table, `name` or `schema.name`."}
+}
+
+func insertFields(s *sinkConfig) []field {
+	return []field{
+		tableField(s),
+		{path: "columns", value: &s.columns, noDefault: "every column that has a field of its name", doc: columnsDoc},
+	}
+}
+
+func upsertFields(s *sinkConfig) []field {
+	return []field{
+		tableField(s),
+		{path: "key", value: &s.key, required: true, doc: "The columns that name the row, and their fields: a map or a list as for `columns`. They need a unique constraint. A tombstone has no fields: its key is the record key, or pseudo-fields such as `$key`."},
+		{path: "columns", value: &s.columns, noDefault: "every column that has a field of its name", doc: columnsDoc},
+		{
+			path: "mode", value: &s.mode, def: "merge", choices: []string{"merge", "replace"},
+			doc: "What happens to a column whose field is missing, where the row is there: `merge` leaves it as it is, `replace` sets it to its default.",
+		},
+		{
+			path: "tombstone", value: &s.tombstone, def: "delete", choices: []string{"delete", "ignore", "error"},
+			doc: "What a record without a value does to the row of its key: `delete` it, `ignore` the record, or `error`, which halts the partition.",
+		},
+	}
+}
+
+func sumFields(s *sinkConfig) []field {
+	return []field{
+		tableField(s),
+		{path: "key", value: &s.key, required: true, doc: "The columns that name the row, and their fields: a map or a list. They need a unique constraint."},
+		{path: "add", value: &s.add, required: true, doc: "The columns to add to: a map from column to a field, or to a whole number that each message adds."},
+	}
+}
