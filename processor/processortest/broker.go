@@ -50,31 +50,39 @@ type RealBroker struct {
 // waits until it answers. The caller closes it. Tests want [Broker] or
 // [SharedBroker].
 func StartBroker(ctx context.Context, opts BrokerOptions) (*RealBroker, error) {
-	source, err := opts.source(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("processortest: start a broker: %w", err)
+	sources := opts.sources(ctx)
+	if len(sources) == 0 {
+		return nil, errors.New("processortest: start a broker: this machine has none: set " + brokersVariable +
+			", start a Docker engine, or install Java 17 and Maven")
 	}
-	b, err := startFrom(ctx, source, opts)
-	if err != nil {
-		return nil, fmt.Errorf("processortest: start a broker from %s: %w", source, err)
+	var errs []error
+	for _, source := range sources {
+		b, err := startFrom(ctx, source, opts)
+		if err == nil {
+			return b, nil
+		}
+		errs = append(errs, fmt.Errorf("processortest: start a broker from %s: %w", source, err))
 	}
-	return b, nil
+	return nil, errors.Join(errs...)
 }
 
-// source resolves FromAnywhere.
-func (o BrokerOptions) source(ctx context.Context) (Source, error) {
+// sources returns where to try, in order. An engine that answers but cannot
+// pull the image leaves the jars; a broker that someone named leaves nothing.
+func (o BrokerOptions) sources(ctx context.Context) []Source {
 	switch {
 	case o.Source != FromAnywhere:
-		return o.Source, nil
+		return []Source{o.Source}
 	case os.Getenv(brokersVariable) != "":
-		return FromEnvironment, nil
-	case dockerAnswers(ctx) == nil:
-		return FromDocker, nil
-	case hasCommands("java", "mvn"):
-		return FromJars, nil
+		return []Source{FromEnvironment}
 	}
-	return "", errors.New("this machine has none: set " + brokersVariable +
-		", start a Docker engine, or install Java 17 and Maven")
+	var sources []Source
+	if dockerAnswers(ctx) == nil {
+		sources = append(sources, FromDocker)
+	}
+	if hasCommands("java", "mvn") {
+		sources = append(sources, FromJars)
+	}
+	return sources
 }
 
 const brokersVariable = "ONCESTREAM_TEST_KAFKA_BROKERS"

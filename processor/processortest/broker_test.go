@@ -84,19 +84,6 @@ func TestBrokerPauseAndListener(t *testing.T) {
 	}
 }
 
-// ping asks the broker once, over a connection of its own.
-func ping(t *testing.T, b *processortest.RealBroker, limit time.Duration, opts ...kgo.Opt) error {
-	t.Helper()
-	k, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(b.Addrs()...)}, opts...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer k.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	defer cancel()
-	return k.Ping(ctx)
-}
-
 // A broker from the environment is used and cannot be stopped by a test.
 func TestBrokerFromEnvironment(t *testing.T) {
 	addr := processortest.SharedBroker(t).Addrs()[0]

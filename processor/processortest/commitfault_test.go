@@ -84,11 +84,11 @@ func TestHoldAnswerWithinPatience(t *testing.T) {
 	}
 }
 
-func faultyDB(t *testing.T, faults *processortest.CommitFaults) *tablestest.DB {
+func faultyDB(t *testing.T, faults *processortest.CommitFaults, opts ...tablestest.Option) *tablestest.DB {
 	t.Helper()
-	db := tablestest.New(t, tablestest.Configure(func(c *pgxpool.Config) {
+	db := tablestest.New(t, append(opts, tablestest.Configure(func(c *pgxpool.Config) {
 		faults.Install(&c.ConnConfig.Config)
-	}))
+	}))...)
 	db.Exec("create table t (v text)")
 	return db
 }

@@ -1,0 +1,85 @@
+package processor_test
+
+import (
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/oncestream/oncestream/processor"
+	"github.com/oncestream/oncestream/schema/tables/embedded"
+	"github.com/oncestream/oncestream/schema/tables/tablestest"
+)
+
+// newWorldOnServer is a world on a database server that the test may stop.
+func newWorldOnServer(tb testing.TB, partitions int32) (*world, *embedded.Server) {
+	tb.Helper()
+	server := tablestest.Server(tb)
+	w := &world{Client: newClient(tb), tb: tb, db: tablestest.New(tb, tablestest.OnServer(server.URL("postgres"))), topic: tb.Name(), group: tb.Name()}
+	w.CreateTopic(tb, w.topic, partitions)
+	w.db.Exec(appended)
+	return w, server
+}
+
+// Proves that a database which stops at once and comes back, three times under
+// load, costs nothing but time: nothing lost or doubled, nobody has to restart
+// the processor (case D14, faults 7 and 8; the outage of A01).
+func TestDatabaseRestarts(t *testing.T) {
+	w, server := newWorldOnServer(t, 4)
+	var retries atomic.Int64
+	cfg := w.config()
+	cfg.Batch.MaxRecords = 50
+	committed := make(chan struct{}, 1)
+	cfg.Hooks.Retrying = func(string, error, time.Duration) { retries.Add(1) }
+	cfg.Hooks.Committed = func(processor.BatchInfo) {
+		select {
+		case committed <- struct{}{}:
+		default:
+		}
+	}
+	r := start(t, newProcessor(t, cfg, texts(appendSink{})))
+	total := 0
+	for round := range 3 {
+		for p := range int32(4) {
+			w.produce(p, numbered(fmt.Sprintf("r%dp%d-", round, p), 2000)...)
+			total += 2000
+		}
+		await(t, committed, "a commit before the outage")
+		must(t, server.Stop(t.Context(), embedded.StopImmediate))
+		before := retries.Load()
+		for retries.Load() == before { // the outage is felt before it ends
+			await(t, time.After(10*time.Millisecond), "the next look")
+		}
+		must(t, server.Restart(t.Context()))
+		w.db.Pool.Reset() // the test's own connections are gone, too
+	}
+	w.waitFor(`select sum(next_offset) from consumer_offset`, fmt.Sprint(total))
+	r.finish()
+	w.effects(total)
+	replayed(t, newProcessor(t, w.config(), texts(appendSink{})))
+}
+
+// Proves that Kafka's offset never runs ahead of the ledger, also through an
+// outage and a kill in the middle of it, and that after both everything is
+// there once (case A01).
+func TestOutageThenKill(t *testing.T) {
+	w, server := newWorldOnServer(t, 1)
+	w.produce(0, numbered("m", 100)...)
+	victim := w.process(t, "BATCH=20", "STEP=commit", "NTH=3")
+	waitLine(t, victim, `^AT commit partition 0 offsets 40 to 60`)
+	must(t, server.Stop(t.Context(), embedded.StopImmediate))
+	victim.Kill()
+	offset, ok := w.GroupOffset(t, w.group, w.topic, 0)
+	if ok && offset > 40 {
+		t.Errorf("Kafka was told offset %d, the database has 40", offset)
+	}
+	must(t, server.Restart(t.Context()))
+	w.db.Pool.Reset()
+	heir := w.process(t)
+	w.waitFor(`select next_offset from consumer_offset`, "100")
+	terminated(t, heir)
+	w.effects(100)
+	if offset, _ := w.GroupOffset(t, w.group, w.topic, 0); offset != 100 {
+		t.Errorf("after a graceful stop Kafka knows offset %d, want 100", offset)
+	}
+}
