@@ -60,13 +60,22 @@ func New[T any](cfg Config, p Pipeline[T]) (*Processor, error) {
 // rolls back the transactions in flight within DrainTimeout, tells Kafka the
 // offsets, leaves the group, and returns nil. A failure that may pass (a
 // database or a broker that is down) does not end a run that has begun.
-func (p *Processor) Run(ctx context.Context) error { return p.run(ctx, false) }
+func (p *Processor) Run(ctx context.Context) error { return unlessStopped(ctx, p.run(ctx, false)) }
 
 // RunToEnd is Run that also ends when every partition of the topic has reached,
 // in the ledger, the end that it had at the start, no matter which member of
 // the group has brought it there. It answers ErrHalted when what is left lies
 // in halted partitions.
-func (p *Processor) RunToEnd(ctx context.Context) error { return p.run(ctx, true) }
+func (p *Processor) RunToEnd(ctx context.Context) error { return unlessStopped(ctx, p.run(ctx, true)) }
+
+// unlessStopped drops an error that only says that the run was asked to stop,
+// wherever in its start it was.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return nil
+	}
+	return err
+}
 
 func (p *Processor) run(ctx context.Context, toEnd bool) error {
 	pool, ledger, err := p.open(ctx)
