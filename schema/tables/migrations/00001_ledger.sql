@@ -113,6 +113,9 @@ create table call (
   unique (key, handler, target)
 );
 
+-- The calls that are done stay; to look for the open ones must not read them.
+create index call_open on call (id) where state = 'open';
+
 -- Up to where keys were purged: at or below the floor a key's absence says
 -- nothing.
 create table key_floor (

@@ -15,14 +15,14 @@ const Null = "null"
 func (db *DB) Exec(sql string, args ...any) {
 	db.tb.Helper()
 	if len(args) > 0 {
-		_, err := db.Pool.Exec(db.tb.Context(), sql, args...)
+		_, err := db.Pool.Exec(db.ctx(), sql, args...)
 		must(db.tb, err)
 		return
 	}
-	conn, err := db.Pool.Acquire(db.tb.Context())
+	conn, err := db.Pool.Acquire(db.ctx())
 	must(db.tb, err)
 	defer conn.Release()
-	_, err = conn.Conn().PgConn().Exec(db.tb.Context(), sql).ReadAll()
+	_, err = conn.Conn().PgConn().Exec(db.ctx(), sql).ReadAll()
 	must(db.tb, err)
 }
 
@@ -77,7 +77,7 @@ func (db *DB) read(query string, args []any) (names []string, all [][]string) {
 	db.tb.Helper()
 	// Text results, so that each value looks as in psql, whatever its type.
 	args = append([]any{pgx.QueryResultFormats{pgx.TextFormatCode}}, args...)
-	rows, err := db.Pool.Query(db.tb.Context(), query, args...)
+	rows, err := db.Pool.Query(db.ctx(), query, args...)
 	must(db.tb, err)
 	defer rows.Close()
 	for _, f := range rows.FieldDescriptions() {

@@ -52,8 +52,12 @@ func Configure(change func(*pgxpool.Config)) Option {
 	return func(o *options) { o.configure = append(o.configure, change) }
 }
 
+// ctx outlives the test, so that the methods work in its cleanups too.
+func (db *DB) ctx() context.Context { return context.WithoutCancel(db.tb.Context()) }
+
 // New returns a fresh schema with the ledger's tables. The test fails at once
-// where there is no server.
+// where there is no server. A server of the test's own must run again at the
+// test's end, or the schema cannot be dropped and the test fails.
 func New(tb testing.TB, opts ...Option) *DB {
 	tb.Helper()
 	var o options
@@ -83,18 +87,17 @@ func (db *DB) create(o options) {
 		db.once(cfg, "create schema "+db.Schema)
 		return
 	}
-	_, err = tables.Migrate(db.tb.Context(), cfg, db.Schema)
+	_, err = tables.Migrate(db.ctx(), cfg, db.Schema)
 	must(db.tb, err)
 }
 
-// drop is content with a server that has gone: then the schema has, too.
 func (db *DB) drop(cfg *pgx.ConnConfig) {
 	db.once(cfg, "drop schema if exists "+db.Schema+" cascade")
 }
 
 func (db *DB) once(cfg *pgx.ConnConfig, sql string) {
 	db.tb.Helper()
-	ctx := context.WithoutCancel(db.tb.Context())
+	ctx := db.ctx()
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	must(db.tb, err)
 	defer conn.Close(ctx)
