@@ -14,6 +14,7 @@ type upsertMemory struct {
 	key     []byte // scratch: the key of a message
 	cells   cells  // scratch: the row of a message
 	states  []state
+	backing cells // of the rows of all states
 	rows    *rowset
 	deletes *rowset
 }
@@ -38,6 +39,8 @@ func (m *upsertMemory) reset() {
 	m.arena = m.arena[:0]
 	clear(m.states)
 	m.states = m.states[:0]
+	clear(m.backing)
+	m.backing = m.backing[:0]
 	m.rows.reset()
 	m.deletes.reset()
 }
@@ -50,7 +53,9 @@ func (m *upsertMemory) state(key []int) *state {
 	}
 	place, added := m.keys.place(m.key)
 	if added {
-		m.states = append(m.states, state{row: make(cells, len(m.cells))})
+		start := len(m.backing)
+		m.backing = append(m.backing, make(cells, len(m.cells))...)
+		m.states = append(m.states, state{row: m.backing[start:len(m.backing):len(m.backing)]})
 	}
 	return &m.states[place]
 }

@@ -66,10 +66,13 @@ func encodeForCast(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
 // encodeBool takes what PostgreSQL takes, but no prefixes: true, t, yes, y, on,
 // 1 and their opposites, whatever their case. The number 1 is no truth value.
 func encodeBool(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
-	if v.Kind != schema.Bool && v.Kind != schema.String {
-		return dst, alien(c, v, "true or false is needed")
+	text := v.Raw
+	if v.Kind == schema.String {
+		text = bytes.ToLower(text)
+	} else if v.Kind != schema.Bool {
+		text = nil
 	}
-	switch string(bytes.ToLower(v.Raw)) {
+	switch string(text) {
 	case "true", "t", "yes", "y", "on", "1":
 		return append(dst, 1), nil
 	case "false", "f", "no", "n", "off", "0":
