@@ -87,7 +87,7 @@ func (k Kafka) clientOptions() []kgo.Opt {
 		kgo.ClientID("oncestream"),
 		kgo.FetchMaxWait(500 * time.Millisecond), // a resumed partition waits for the fetch in flight
 		kgo.FetchMaxBytes(16 << 20),
-		kgo.DialTimeout(connectTimeout),
+		kgo.DialTimeout(dialTimeout),
 	}
 	if k.TLS != nil {
 		opts = append(opts, kgo.DialTLSConfig(k.TLS))
@@ -102,6 +102,8 @@ func (k Kafka) clientOptions() []kgo.Opt {
 	}
 	return opts
 }
+
+const dialTimeout = 5 * time.Second
 
 var balancers = []string{"cooperative-sticky", "range", "roundrobin", "sticky"}
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -41,13 +42,19 @@ var ErrNoTopic = errors.New("the topic does not exist")
 
 // InspectTopic asks the brokers for the topic.
 func InspectTopic(ctx context.Context, k Kafka) (Topic, error) {
-	client, err := openPlain(k)
+	client, err := openPlain(k, impatient())
 	if err != nil {
 		return Topic{}, err
 	}
 	defer client.Close()
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
 	return inspect(ctx, client, k)
 }
+
+// impatient makes a client give up early enough for the last error, which names
+// the cause better than "deadline exceeded" does, to arrive within startTimeout.
+func impatient() kgo.Opt { return kgo.RetryTimeout(startTimeout / 2) }
 
 // openPlain returns a client that is member of no group.
 func openPlain(k Kafka, more ...kgo.Opt) (*kgo.Client, error) {
@@ -148,14 +155,23 @@ func diagnose(k Kafka, err error) error {
 		hint = "the listener does not ask for SASL: leave sasl out, or use the address of its SASL listener"
 	case errors.Is(err, io.EOF) && k.TLS == nil && k.SASL.Mechanism == "":
 		hint = "the broker closed the connection at the first request: its listener expects TLS (set tls) or SASL (set sasl)"
+	case errors.Is(err, io.EOF) && k.SASL.Mechanism != "":
+		hint = "the broker closed the connection while we signed in: it refused the user or the password in sasl, or its listener expects TLS or no SASL"
 	case errors.Is(err, io.EOF):
-		hint = "the broker closed the connection at the first request: check that tls and sasl fit its listener"
-	case errors.Is(err, context.DeadlineExceeded):
+		hint = "the broker closed the connection: its listener does not speak TLS (leave tls out), or expects SASL (set sasl)"
+	case timedOut(err) && k.TLS != nil:
+		hint = "no answer to our TLS greeting: the listener does not speak TLS (leave tls out), or the address is wrong"
+	case timedOut(err):
 		hint = "no answer in time: check the addresses, and whether the listener expects TLS"
 	default:
 		hint = "is a broker running there?"
 	}
 	return fmt.Errorf("processor: connect to Kafka at %s: %s: %w", addresses, hint, err)
+}
+
+func timedOut(err error) bool {
+	var network net.Error
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) && network.Timeout()
 }
 
 // start resolves where the group begins on each partition.
@@ -206,7 +222,7 @@ const (
 // begin inspects the topic, and stores where the group begins if this is its
 // first start.
 func (p *Processor) begin(ctx context.Context, pool *pgxpool.Pool, ledger *offsets.Ledger) (Topic, error) {
-	client, err := openPlain(p.cfg.Kafka)
+	client, err := openPlain(p.cfg.Kafka, impatient())
 	if err != nil {
 		return Topic{}, err
 	}

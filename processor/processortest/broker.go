@@ -131,13 +131,15 @@ func (b *RealBroker) ready(ctx context.Context) error {
 		return err
 	}
 	defer k.Close()
-	poll := backoff.NewConstantBackOff(100 * time.Millisecond)
-	_, err = backoff.Retry(ctx, func() (struct{}, error) { return struct{}{}, b.ask(ctx, k) },
-		backoff.WithBackOff(poll), backoff.WithMaxElapsedTime(0))
-	if err != nil && b.machine != nil {
-		return fmt.Errorf("no answer at %v: %w; its log ends with:\n%s", b.addrs, err, b.machine.logTail(context.WithoutCancel(ctx)))
+	err = retry(ctx, 100*time.Millisecond, func() error { return b.ask(ctx, k) })
+	switch {
+	case err == nil:
+		return nil
+	case b.machine == nil:
+		return fmt.Errorf("no answer at %v: %w", b.addrs, err)
 	}
-	return err
+	log := b.machine.logTail(context.WithoutCancel(ctx))
+	return fmt.Errorf("no answer at %v: %w; its log ends with:\n%s", b.addrs, err, log)
 }
 
 // ask asks once whether the broker is there, and gives up for good where its

@@ -74,13 +74,13 @@ func lockFile(ctx context.Context, path string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = backoff.Retry(ctx, func() (struct{}, error) {
+	err = retry(ctx, 200*time.Millisecond, func() error {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 		if err != nil && !errors.Is(err, syscall.EWOULDBLOCK) {
 			err = backoff.Permanent(err)
 		}
-		return struct{}{}, err
-	}, backoff.WithBackOff(backoff.NewConstantBackOff(200*time.Millisecond)), backoff.WithMaxElapsedTime(0))
+		return err
+	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}

@@ -2,6 +2,7 @@ package processortest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -81,8 +82,7 @@ func (c *Client) AddPartitions(tb testing.TB, topic string, add int) {
 // partition, and a record produced in between would be refused.
 func waitLeaders(ctx context.Context, tb testing.TB, adm *kadm.Client, topic string, partitions int) {
 	tb.Helper()
-	poll := backoff.NewConstantBackOff(20 * time.Millisecond)
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+	err := retry(ctx, 20*time.Millisecond, func() error {
 		starts, err := adm.ListStartOffsets(ctx, topic)
 		if err == nil {
 			err = starts.Error()
@@ -90,9 +90,23 @@ func waitLeaders(ctx context.Context, tb testing.TB, adm *kadm.Client, topic str
 		if err == nil && len(starts[topic]) != partitions {
 			err = errFewPartitions
 		}
-		return struct{}{}, err
-	}, backoff.WithBackOff(poll), backoff.WithMaxElapsedTime(0))
+		return err
+	})
 	if err != nil {
 		tb.Fatalf("processortest: leaders of topic %s with %d partitions: %v", topic, partitions, err)
 	}
+}
+
+// retry calls fn until it succeeds, fails for good or ctx ends, with a pause
+// between the calls. When ctx ends, the error tells the last one of fn too.
+func retry(ctx context.Context, pause time.Duration, fn func() error) error {
+	var last error
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		last = fn()
+		return struct{}{}, last
+	}, backoff.WithBackOff(backoff.NewConstantBackOff(pause)), backoff.WithMaxElapsedTime(0))
+	if err != nil && ctx.Err() != nil {
+		return errors.Join(err, last)
+	}
+	return err
 }
