@@ -50,6 +50,7 @@ func TestStatements(t *testing.T) {
 	for name, sql := range map[string]string{
 		"insert":             insertSQL(table, all),
 		"insert_partial":     insertSQL(table, targets(t, "id", "kind", `x"y`)),
+		"insert_defaults":    defaultsSQL(table),
 		"upsert":             upsertSQL(table, all, []string{`x"y`, "took"}),
 		"upsert_key_only":    upsertSQL(table, key, nil),
 		"upsert_update":      updateSQL(table, targets(t, "id", "kind", "took", "total")),

@@ -116,11 +116,20 @@ func (s *Insert[T]) Apply(ctx context.Context, tx pgx.Tx, batch []schema.Message
 		}
 	}
 	for _, sh := range m.rows.filled() {
-		if err := exec(ctx, tx, "insert "+s.Table, insertSQL(plan.table, sh.targets), sh.args()); err != nil {
-			return err
+		if err := plan.write(ctx, tx, sh); err != nil {
+			return fmt.Errorf("sinks: insert %s: %w", s.Table, err)
 		}
 	}
 	return nil
+}
+
+func (p *insertPlan[T]) write(ctx context.Context, tx pgx.Tx, sh *shape) (err error) {
+	if len(sh.targets) == 0 {
+		_, err = tx.Exec(ctx, defaultsSQL(p.table), len(sh.records))
+	} else {
+		_, err = tx.Exec(ctx, insertSQL(p.table, sh.targets), sh.args())
+	}
+	return err
 }
 
 func (p *insertPlan[T]) add(m *insertMemory, msg *schema.Message[T]) (err error) {

@@ -41,6 +41,11 @@ func insertSQL(t *Table, targets []*target) string {
 		t.ref(), strings.Join(names, ", "), strings.Join(values, ", "), source(targets, false))
 }
 
+// defaultsSQL inserts as many rows of defaults alone as its parameter says.
+func defaultsSQL(t *Table) string {
+	return fmt.Sprintf("insert into %s\nselect from generate_series(1, $1::bigint)", t.ref())
+}
+
 // upsertSQL sets the given columns of a row that is there.
 func upsertSQL(t *Table, targets []*target, set []string) string {
 	var key, sets []string

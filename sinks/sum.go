@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/oncestream/oncestream/schema"
+	"github.com/oncestream/oncestream/schema/tables"
 )
 
 // Sum adds to totals, such as balances and counters: one row for each key, and
@@ -22,7 +23,7 @@ import (
 // Nothing is rounded. An amount that is missing, null, no number, finer than the
 // column's scale or outside of its range is a fault of its message, and so is a
 // tombstone. A total that leaves the column's range is PostgreSQL's to refuse
-// (SQLSTATE 22003).
+// (SQLSTATE 22003). Keys are compared as [Upsert] does.
 //
 // Running again on the same batch adds it again: Sum relies on the idempotency
 // key. Use it as a pointer, and call Prepare first.
@@ -239,7 +240,7 @@ func (a *amount) appendElement(dst []byte) ([]byte, error) {
 	var text [64]byte
 	start := len(dst)
 	dst = append(dst, 0, 0, 0, 0)
-	dst, err := appendNumericText(dst, a.appendText(text[:0]))
+	dst, err := tables.AppendNumericText(dst, a.appendText(text[:0]))
 	if err != nil {
 		return dst, err
 	}

@@ -53,7 +53,9 @@ const (
 // the rows of the batch have, each in the order of the keys. Keys of types that
 // PostgreSQL alone can compare (citext, inet, interval …) are told apart by
 // their text; two that are equal to PostgreSQL and differ as text in one batch
-// end in SQLSTATE 21000.
+// end in SQLSTATE 21000. Deletes come before writes, and rows that must be there
+// are locked as PostgreSQL finds them; if keys also move between partitions, two
+// workers can then deadlock (40P01), and one of them is tried again.
 //
 // Use it as a pointer, and call Prepare first.
 type Upsert[T any] struct {

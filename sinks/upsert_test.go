@@ -186,3 +186,17 @@ func TestUpsertAgainstModel(t *testing.T) {
 		}
 	})
 }
+
+// Proves that rows are written in the order of their keys, whatever the order
+// of the messages, so that two workers that meet lock rows in one order. The
+// physical order of new rows tells.
+func TestKeysAreWrittenInOrder(t *testing.T) {
+	db := tablestest.New(t)
+	db.Exec(`create table kv (k int primary key, v text); create table balance (account text primary key, total numeric, n bigint not null)`)
+	upsert := prepared(t, db, sinks.Sink[schema.Row](&sinks.Upsert[schema.Row]{Table: "kv", Key: []string{"k"}, Fields: kv}))
+	mustApply(t, db, upsert, batch(t, kv, `3={"k":3,"v":"a"}`, `1={"k":1,"v":"b"}`, `2={"k":2,"v":"c"}`))
+	equal(t, compact(db, `select k from kv order by ctid`), "1 2 3")
+	sum := prepared(t, db, sinks.Sink[schema.Row](balances()))
+	mustApply(t, db, sum, batch(t, amounts, `c={"account":"c","amount":1}`, `a={"account":"a","amount":1}`, `b={"account":"b","amount":1}`))
+	equal(t, compact(db, `select account from balance order by ctid`), "a b c")
+}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/oncestream/oncestream/schema"
+	"github.com/oncestream/oncestream/schema/tables"
 )
 
 // decimal is a literal taken apart without building a number: the value is
@@ -184,7 +185,7 @@ func encodeNumeric(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
 	if d.zero && d.last < -maxDigitsAfter {
 		return append(dst, make([]byte, 8)...), nil // a zero of no digits
 	}
-	out, err := appendNumericText(dst, v.Raw)
+	out, err := tables.AppendNumericText(dst, v.Raw)
 	if err != nil {
 		return dst, schema.Faultf(nil, schema.ReasonValueType, "%w", err)
 	}

@@ -3,7 +3,9 @@ package sinks
 import (
 	"bytes"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,10 +25,12 @@ func shown(v schema.Value) string {
 	return fmt.Sprintf("%q… (%d bytes)", raw[:most], len(raw))
 }
 
+var errNUL = errors.New("text cannot hold the character U+0000 (SQLSTATE 22021)")
+
 // checkText refuses what no text type of PostgreSQL holds (SQLSTATE 22021).
 func checkText(c *TableColumn, v schema.Value) error {
 	if i := bytes.IndexByte(v.Raw, 0); i >= 0 {
-		return misfit(c, v, fmt.Sprintf("text cannot hold the character U+0000, at byte %d (SQLSTATE 22021)", i))
+		return misfit(c, v, fmt.Sprintf("%v, at byte %d", errNUL, i))
 	}
 	if !utf8.Valid(v.Raw) {
 		return alien(c, v, "the bytes are no UTF-8 (SQLSTATE 22021)")
@@ -202,10 +206,10 @@ func appendArrayToken(dst []byte, dec *jsontext.Decoder, kind jsontext.Kind) ([]
 	case ']':
 		return append(dst, '}'), nil
 	case '"':
-		if text := token.String(); bytes.IndexByte([]byte(text), 0) < 0 {
+		if text := token.String(); strings.IndexByte(text, 0) < 0 {
 			return appendArrayElement(dst, []byte(text)), nil
 		}
-		return dst, fmt.Errorf("text cannot hold the character U+0000 (SQLSTATE 22021)")
+		return dst, errNUL
 	default:
 		return append(dst, token.String()...), nil
 	}
