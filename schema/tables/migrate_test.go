@@ -28,7 +28,7 @@ func TestCatalog(t *testing.T) {
 		from pg_class c join pg_attribute a on attrelid = c.oid left join pg_attrdef d on adrelid = c.oid and adnum = attnum
 		where relnamespace = current_schema::regnamespace and relkind = 'r' and attnum > 0 and not attisdropped
 		order by 1, attnum`)
-	got += "\n" + db.Dump(`select conrelid::regclass as table, conname as constraint, pg_get_constraintdef(oid) as definition
+	got += "\n" + db.Dump(`select conrelid::regclass::text as table, conname as constraint, pg_get_constraintdef(oid) as definition
 		from pg_constraint where connamespace = current_schema::regnamespace and contype <> 'n' order by 1, 2`)
 	got += "\n" + db.Dump(`select replace(indexdef, current_schema || '.', '') as index
 		from pg_indexes where schemaname = current_schema order by indexname`)
