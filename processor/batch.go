@@ -146,7 +146,7 @@ func (t *transactor) attempt(ctx context.Context, c offsets.Claim, b *batch, inf
 		return c, err
 	}
 	t.step(StepCommit, info)
-	if err := commit(ctx, tx); err != nil {
+	if err := commitOutcome(tx.Commit(ctx)); err != nil {
 		return c, err
 	}
 	t.step(StepPublish, info)

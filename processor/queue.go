@@ -79,6 +79,7 @@ func (q *queue) push(c chunk) (dropped int, pause bool) {
 		return 0, true
 	}
 	for dropped < len(c.records) && c.records[dropped].Offset < q.next {
+		c.bytes -= size(&c.records[dropped])
 		dropped++
 	}
 	c.records = c.records[dropped:]

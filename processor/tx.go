@@ -18,17 +18,17 @@ func (ownedTx) Commit(context.Context) error { return ErrTxOwned }
 // Rollback answers ErrTxOwned.
 func (ownedTx) Rollback(context.Context) error { return ErrTxOwned }
 
-// commit ends the transaction. COMMIT has three outcomes: nil is committed; an
-// error that the server has sent as its answer is aborted; everything else is
-// unknown, and comes back as a *commitUnknownError.
+// commitOutcome says what an error of COMMIT means. COMMIT has three outcomes:
+// nil is committed; an error that the server has sent as its answer is aborted,
+// and is returned as it is; everything else is unknown, and comes back as a
+// *commitUnknownError.
 //
 // An answer of severity FATAL or PANIC is no answer to COMMIT: the server ended
 // the session, and may have done so after the commit was already durable (while
 // it waited for a synchronous standby, PostgreSQL manual section 27.2.8, or on
 // a shutdown). 40003 says itself that the completion is unknown. Do not ask
 // pgconn.SafeToRetry here: it speaks of what was sent, not of what was done.
-func commit(ctx context.Context, tx pgx.Tx) error {
-	err := tx.Commit(ctx)
+func commitOutcome(err error) error {
 	if err == nil || errors.Is(err, pgx.ErrTxCommitRollback) {
 		return err
 	}

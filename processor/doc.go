@@ -1,0 +1,103 @@
+// Package processor runs a pipeline: it reads a Kafka topic as a member of a
+// consumer group and writes the effects of its messages to PostgreSQL, so that
+// each effect happens once although a broker delivers at least once.
+//
+// # The promise
+//
+// Each batch of one partition is one transaction, see [Pipeline] and batch.go:
+//
+//	begin
+//	1  advance  move the claim's offset, if epoch and offset are still ours
+//	2  admit    insert the idempotency keys under their primary key
+//	3  apply    write the effects of the messages whose key was new
+//	4  account  count the duplicates
+//	commit
+//	publish     tell Kafka the offset, for lag tools; nothing reads it
+//
+// Effects in the one database happen exactly once, for the log as it is read.
+// Everything outside the database happens at least once, with the same
+// idempotency key each time.
+//
+// # The parts
+//
+//	Run ── engine ──┬─ worker ── queue     one per assigned partition
+//	                │    └─ transactor     at most Concurrency at once
+//	                └─ groupSource         the one goroutine that polls
+//
+// A worker lives as long as one assignment of its partition:
+//
+//	         ┌────────────── superseded, after a pause ─────────────┐
+//	         v                                                      │
+//	assigned ──> claiming ──> seeking ──> working ──> (commit lost) ┤
+//	                │                      │   ^          │         │
+//	                │ other topic          │   └ resolved ┘         │
+//	                v                      v                        │
+//	              halted <── own fault, systemic, out of range      │
+//	                                       └── fenced, went back ───┘
+//
+//	revoked, lost, stopped: the batch in work is finished within DrainTimeout,
+//	then the partition is let go, from any state.
+//
+// # What becomes of an error
+//
+//	class          SQLSTATE or kind                  what is done
+//	outage         08 40 53 55 57 58 25006, network  again, for ever, with backoff
+//	own fault      22 23 42 54, Permanent(), decode  halve until it stands alone; those
+//	                                                 before it pass; the partition halts
+//	systemic       42P01 42501 42703 42883 …         the partition halts; no message is blamed
+//	uncertain      anything else                     again, Retry.Attempts times, then halt
+//	superseded     ErrFenced, ErrWentBack            drop what was read, claim again
+//	unknown        COMMIT without an answer          claim again on a new connection and look
+//
+// A halted partition writes nothing and holds up no other; the reason is in the
+// log, in the ledger and in [Hooks].Halted. The next claim opens it again.
+//
+// # Files
+//
+//	processor.go         New, Run, RunToEnd
+//	config.go, source_config.go   every field with its meaning, unit and default
+//	pipeline.go          Sink and Pipeline; pipeline_erased.go ends the generics
+//	batch.go             the batch and THE transaction; tx.go COMMIT's outcomes
+//	worker.go            one partition under one assignment
+//	queue.go             between the poll loop and a worker
+//	engine.go            all workers, claims, the drain
+//	classify.go          what an error means
+//	replay.go            Replay; source_range.go reads its range
+//	source_*.go          the only files that speak to Kafka
+//	hooks.go             how metrics, logs and tests look in
+//
+// # Invariants that are not obvious
+//
+// Each is followed by what goes wrong without it.
+//
+//   - The advance is the first statement. As the last one it would fence a zombie
+//     only after it had locked keys and effects, and two owners would deadlock.
+//   - The advance compares the offset, not only the epoch. After a failover two
+//     workers can hold one epoch; the offset still lets only one of them pass.
+//   - A claim is one statement that waits for the row. A claim that selects first
+//     starts behind its predecessor's last batch.
+//   - The claim moves only when COMMIT has answered. Moved before, a lost COMMIT
+//     skips a batch.
+//   - FATAL is no answer to COMMIT. The server may end a session after the commit
+//     is durable; taken for an abort the batch would be refused by the compare of
+//     the offset, taken for a commit it might be lost.
+//   - After a lost COMMIT the claim is taken again, not looked at. The server may
+//     still be committing; a plain select would read the row from before.
+//   - A poll is routed while rebalances wait. A record polled under one assignment
+//     and routed under the next would be stored as a jump of the position.
+//   - The queue is closed until the position is set. A fetch that was under way
+//     when the partition came back would otherwise be taken for the claim's next.
+//   - Pause and resume happen in the polling goroutine. Paused by one goroutine
+//     and resumed by another, the flag and the client disagree, and a partition
+//     is dead or a queue without bound.
+//   - A partition that is assigned is resumed by its new worker. kgo keeps the
+//     pause of a partition that leaves and returns.
+//   - Transaction markers are polled too. Without them the stored offset stays one
+//     short of the end of a transactional topic, and its lag never becomes 0.
+//   - The transaction's context is not the assignment's. Cancelled by a revoke, a
+//     batch that was about to commit would be done again elsewhere.
+//   - A budget ends the drain by aborting, not by waiting. The next owner's claim
+//     waits for our row lock.
+//   - Kafka's committed offset replaces nothing. Read even once (a first start, a
+//     missing row), it skips what its commit has run ahead of.
+package processor
