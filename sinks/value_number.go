@@ -23,17 +23,16 @@ type decimal struct {
 // scanDecimal reads a literal of JSON's or SQL's grammar. Exponents are held up
 // to a million, far outside of what numeric can hold.
 func scanDecimal(lit []byte) (d decimal, ok bool) {
-	i, digits, point := 0, 0, -1
-	first, last := -1, -1
-	if i < len(lit) && (lit[i] == '-' || lit[i] == '+') {
-		d.neg = lit[i] == '-'
-		i++
+	if len(lit) > 0 && (lit[0] == '-' || lit[0] == '+') {
+		d.neg = lit[0] == '-'
+		lit = lit[1:]
 	}
+	digits, point, first, last := 0, -1, -1, -1 // counts of digits; -1: not met
 	var running uint64
-	for ; i < len(lit); i++ {
-		c := lit[i]
+	for len(lit) > 0 {
+		c := lit[0]
 		if c == '.' && point < 0 {
-			point = digits
+			point, lit = digits, lit[1:]
 			continue
 		}
 		if c < '0' || c > '9' {
@@ -48,20 +47,16 @@ func scanDecimal(lit []byte) (d decimal, ok bool) {
 		if c != '0' {
 			last, d.coef = digits, running
 		}
-		digits++
-	}
-	if digits == 0 {
-		return d, false
+		digits, lit = digits+1, lit[1:]
 	}
 	if point < 0 {
 		point = digits
 	}
-	exp, ok := scanExponent(lit[i:])
+	exp, ok := scanExponent(lit)
 	d.zero = first < 0
-	d.high, d.low = point-1-first+exp, point-1-last+exp
-	d.last = point - digits + exp
+	d.high, d.low, d.last = point-1-first+exp, point-1-last+exp, point-digits+exp
 	d.wide = d.high-d.low >= 19
-	return d, ok
+	return d, ok && digits > 0
 }
 
 func scanExponent(s []byte) (exp int, ok bool) {
