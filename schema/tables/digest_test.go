@@ -77,13 +77,14 @@ func TestDigestOfAnySession(t *testing.T) {
 	db.Exec(`create table v as select now() as at, interval '1 day 2 hours' as lasts, 0.1::float8 + 0.2 as f,
 		'\x00ff'::bytea as b, 12.5::money as m, 'consumer_offset'::regclass as r, date '2026-01-02' as d`)
 	want := digest(t, db.Pool, "v")
+	name := tables.Name{Schema: db.Schema, Table: "v"}
 	tx := begin(t, db)
 	if _, err := tx.Exec(t.Context(), `set timezone = 'Asia/Tokyo'; set datestyle = 'German'; set extra_float_digits = -3;
-		set intervalstyle = 'iso_8601'; set bytea_output = 'escape'`); err != nil {
+		set intervalstyle = 'iso_8601'; set bytea_output = 'escape'; set search_path = ''`); err != nil {
 		t.Fatal(err)
 	}
-	if got := digest(t, tx, "v"); got != want {
-		t.Errorf("got %s, want %s", got, want)
+	if got, err := tables.Digest(t.Context(), tx, name, tables.DigestOptions{}); err != nil || got != want {
+		t.Errorf("got %s, %v, want %s", got, err, want)
 	}
 	var zone string
 	if err := tx.QueryRow(t.Context(), "show timezone").Scan(&zone); err != nil || zone != "Asia/Tokyo" {
