@@ -70,31 +70,42 @@ func (d *demo) run(ctx context.Context) (err error) {
 		return usagef("--records must be 1000 or more and --duplicates between 0 and 1, without 1 (got %d and %g)", p.records, p.duplicates)
 	}
 	began := time.Now()
+	defer func() { err = errors.Join(err, d.cleanUp()) }()
+	err = d.play(ctx)
+	switch {
+	case err == nil:
+		return d.conclude(ctx, time.Since(began))
+	case ctx.Err() != nil:
+		return errors.New("stopped before the verdict")
+	case d.world == nil:
+		return err
+	}
+	return fmt.Errorf("%w\nthe members' last words:\n%s", err, d.world.logTail(10))
+}
+
+// open starts the services.
+func (d *demo) open(ctx context.Context) (err error) {
 	d.say("starting PostgreSQL and Kafka …")
 	// About eight batches for each partition, so that "mid-batch" is midway.
-	if d.world, err = openWorld(ctx, demoPartitions, max(20, p.records/demoPartitions/8)); err != nil {
+	if d.world, err = openWorld(ctx, demoPartitions, max(20, d.payments.records/demoPartitions/8)); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.cleanUp()) }()
-	if d.config, err = loadConfig(d.world.file, nil, func(string) (string, bool) { return "", false }); err != nil {
-		return err
-	}
-	if err := d.play(ctx); err != nil {
-		if ctx.Err() != nil {
-			return fmt.Errorf("stopped before the verdict: %w", ctx.Err())
-		}
-		return fmt.Errorf("%w\nthe members' last words:\n%s", err, d.world.logTail(10))
-	}
-	return d.conclude(ctx, time.Since(began))
+	d.config, err = loadConfig(d.world.file, nil, func(string) (string, bool) { return "", false })
+	return err
 }
 
 // play is the story: send, kill, wait, replay.
 func (d *demo) play(ctx context.Context) error {
+	if err := d.open(ctx); err != nil {
+		return err
+	}
 	if err := d.startMembers(ctx); err != nil {
 		return err
 	}
 	d.say("sending %s payments while the group reads them; one member will be killed", thousands(d.payments.records))
-	g, gctx := errgroup.WithContext(ctx)
+	limited, cancel := context.WithTimeout(ctx, demoLimit)
+	defer cancel()
+	g, gctx := errgroup.WithContext(limited)
 	g.Go(func() (err error) {
 		d.verdict.tally, err = d.app.publish(gctx, d.config.engine.Kafka, &d.payments, 0)
 		return err
@@ -269,6 +280,9 @@ func (d *demo) cleanUp() error {
 		default:
 			_ = m.stop() // the verdict is spoken, or another error tells more
 		}
+	}
+	if d.world == nil {
+		return nil
 	}
 	return d.world.close()
 }

@@ -91,24 +91,25 @@ func (a *app) migrateUp(ctx context.Context, cfg *pgx.ConnConfig, schema string)
 }
 
 func (a *app) migrateStatus(ctx context.Context, cfg *pgx.ConnConfig, schema string) error {
-	conn, err := pgx.ConnectConfig(ctx, cfg)
-	if err != nil {
-		return err
-	}
-	defer conn.Close(context.WithoutCancel(ctx))
-	list, err := tables.Status(ctx, conn, schema)
-	if err != nil {
-		return err
-	}
+	return withConfig(ctx, cfg, func(conn *pgx.Conn) error {
+		list, err := tables.Status(ctx, conn, schema)
+		if err != nil {
+			return err
+		}
+		if err := a.printMigrations(list); err != nil {
+			return err
+		}
+		return tables.Check(ctx, conn, schema)
+	})
+}
+
+func (a *app) printMigrations(list []tables.Migration) error {
 	w := tabwriter.NewWriter(a.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "VERSION\tAPPLIED\tNAME")
 	for _, m := range list {
 		fmt.Fprintf(w, "%d\t%s\t%s\n", m.Version, appliedText(m), nameText(m))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	return tables.Check(ctx, conn, schema)
+	return w.Flush()
 }
 
 func appliedText(m tables.Migration) string {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -185,7 +186,7 @@ func (p *partitionStatus) nextText() string {
 	if p.Next == nil {
 		return "-"
 	}
-	return fmt.Sprint(*p.Next)
+	return strconv.FormatInt(*p.Next, 10)
 }
 
 func orDash(s string) string {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -40,10 +41,9 @@ func buildVersion() string {
 	if v == "" {
 		v = info.Main.Version
 	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v += " (" + s.Value + ")"
-		}
+	i := slices.IndexFunc(info.Settings, func(s debug.BuildSetting) bool { return s.Key == "vcs.revision" })
+	if i < 0 {
+		return v
 	}
-	return v
+	return v + " (" + info.Settings[i].Value + ")"
 }

@@ -81,6 +81,17 @@ func TestConfigExample(t *testing.T) {
 	}
 }
 
+// The example that compose.yaml runs is a good file.
+func TestConfigExampleFile(t *testing.T) {
+	c, err := loadConfig("example/payments.yaml", nil, environment(map[string]string{"DATABASE_URL": "postgres://db/app"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.name != "payments" || len(c.sinks) != 2 || c.engine.Postgres.URL != "postgres://db/app" {
+		t.Errorf("got %+v", c)
+	}
+}
+
 // Each wrong file gives its faults: all of them, with line, path, rule, value
 // and the nearest right name.
 func TestConfigFaults(t *testing.T) {

@@ -22,9 +22,13 @@ func withConn(ctx context.Context, url string, do func(*pgx.Conn) error) error {
 	if err != nil {
 		return err
 	}
+	return withConfig(ctx, cfg, do)
+}
+
+func withConfig(ctx context.Context, cfg *pgx.ConnConfig, do func(*pgx.Conn) error) error {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return fmt.Errorf("connect to the database: %w", err)
+		return fmt.Errorf("connect to the database of postgres.url (DATABASE_URL, --database-url): %w", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	return do(conn)

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -78,7 +77,8 @@ type member struct {
 }
 
 // startMember starts `oncestream run` on the demo's pipeline file. The end of
-// ctx stops it, and the end of this process does.
+// ctx kills it, for then the services end too and nobody looks at what is left;
+// the end of this process stops it.
 func (a *app) startMember(ctx context.Context, name, file string, log io.Writer, more ...string) (*member, error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -92,8 +92,6 @@ func (a *app) startMember(ctx context.Context, name, file string, log io.Writer,
 	if m.stdin, err = m.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	m.cmd.Cancel = m.stdin.Close
-	m.cmd.WaitDelay = 20 * time.Second // more than the drain; then it is killed
 	out, err := m.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

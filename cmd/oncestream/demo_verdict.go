@@ -91,12 +91,12 @@ func (v *verdict) write(out io.Writer) (holds bool, err error) {
 		switch {
 		case f.check == "":
 		case f.holds:
-			mark = "ok: " + f.check
+			mark = "\tok: " + f.check
 		default:
-			mark = "WRONG: should be " + f.check
+			mark = "\tWRONG: should be " + f.check
 			holds = false
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\n", f.what, f.value, mark)
+		fmt.Fprintf(w, "%s\t%s%s\n", f.what, f.value, mark)
 	}
 	return holds, w.Flush()
 }

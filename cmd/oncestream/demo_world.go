@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -56,36 +57,38 @@ type demoWorld struct {
 }
 
 // openWorld starts everything. What has started is closed where the rest fails.
-func openWorld(ctx context.Context, partitions, batch int) (w *demoWorld, err error) {
-	w = &demoWorld{}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, w.close())
-		}
-	}()
+func openWorld(ctx context.Context, partitions, batch int) (*demoWorld, error) {
+	w := &demoWorld{}
+	if err := w.open(ctx, partitions, batch); err != nil {
+		return nil, errors.Join(err, w.close())
+	}
+	return w, nil
+}
+
+func (w *demoWorld) open(ctx context.Context, partitions, batch int) (err error) {
 	if w.folder, err = os.MkdirTemp("", "oncestream-demo-"); err != nil {
-		return w, err
+		return err
 	}
 	if w.log, err = os.Create(filepath.Join(w.folder, "members.log")); err != nil {
-		return w, err
+		return err
 	}
 	w.kafka, err = kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second), kfake.SeedTopics(int32(partitions), "payments"))
 	if err != nil {
-		return w, fmt.Errorf("start the Kafka cluster of the demo: %w", err)
+		return fmt.Errorf("start the Kafka cluster of the demo: %w", err)
 	}
 	if w.postgres, err = embedded.Start(ctx, embedded.Options{}); err != nil {
-		return w, err
+		return err
 	}
 	w.url = w.postgres.URL("")
 	if err := w.writeFile(batch); err != nil {
-		return w, err
+		return err
 	}
-	return w, w.createTables(ctx)
+	return w.createTables(ctx)
 }
 
 func (w *demoWorld) writeFile(batch int) error {
 	text := strings.NewReplacer(
-		"[brokers]", strings.Join(w.kafka.ListenAddrs(), `", "`), "[url]", w.url, "[batch]", fmt.Sprint(batch),
+		"[brokers]", strings.Join(w.kafka.ListenAddrs(), `", "`), "[url]", w.url, "[batch]", strconv.Itoa(batch),
 	).Replace(demoPipeline)
 	w.file = filepath.Join(w.folder, "payments.yaml")
 	return os.WriteFile(w.file, []byte(text), 0o600)

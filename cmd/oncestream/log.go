@@ -22,7 +22,7 @@ func (a *app) openLog() error {
 	case format == "json":
 		a.log = slog.New(slog.NewJSONHandler(a.stderr, options))
 	case a.onTerminal:
-		a.log = slog.New(tint.NewHandler(a.stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly}))
+		a.log = slog.New(tint.NewTextHandler(a.stderr, &tint.Options{Level: level, TimeFormat: time.TimeOnly}))
 	default:
 		a.log = slog.New(slog.NewTextHandler(a.stderr, options))
 	}

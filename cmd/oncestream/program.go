@@ -72,9 +72,11 @@ func exitCode(err error) int {
 	return exitFault
 }
 
-// complain writes err, a line for each thing that is wrong.
+// complain writes err, a line for each thing that is wrong. A line that is
+// indented goes on with the one before.
 func (a *app) complain(err error) {
-	for line := range strings.SplitSeq(err.Error(), "\n") {
+	text := strings.ReplaceAll(err.Error(), "\n\t", " ")
+	for line := range strings.SplitSeq(text, "\n") {
 		fmt.Fprintln(a.stderr, "oncestream:", line)
 	}
 }

@@ -97,9 +97,9 @@ func scriptUntil(ts *testscript.TestScript, _ bool, args []string) {
 	defer cancel()
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	last := ""
 	for {
-		if last = dbOf(ts).Value(args[1]); last == args[0] {
+		last := dbOf(ts).Value(args[1])
+		if last == args[0] {
 			return
 		}
 		select {
