@@ -30,7 +30,7 @@ partition such as 0=100,3=250.`,
   oncestream replay payments.yaml --from 0=1000 --to 0=2000`,
 		Args: oneFile,
 	}
-	flags := configFlags(cmd)
+	flags := configFlags(cmd, "brokers", "topic", "database-url", "schema")
 	cmd.Flags().StringVar(&from, "from", "first", "where to begin: first (where the group began), earliest (what the log still holds), or offsets")
 	cmd.Flags().StringVar(&to, "to", "stored", "where to end: stored (how far the group is), or offsets")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,12 +15,13 @@ import (
 	"github.com/oncestream/oncestream/processor"
 )
 
-// configFlags adds a flag for each field of the pipeline file that has one, and
-// returns where their values are found once the command line is parsed.
-func configFlags(cmd *cobra.Command) func() map[string]string {
+// configFlags adds the flags of fields of the pipeline file, those named or all
+// that there are, and returns where their values are found once the command line
+// is parsed.
+func configFlags(cmd *cobra.Command, named ...string) func() map[string]string {
 	values := map[string]*string{}
 	for _, f := range fileFields(&config{}) {
-		if f.flag != "" {
+		if f.flag != "" && (len(named) == 0 || slices.Contains(named, f.flag)) {
 			values[f.flag] = cmd.Flags().String(f.flag, "", fmt.Sprintf("overrides %s of the file (environment: %s)", f.path, f.env))
 		}
 	}

@@ -57,7 +57,7 @@ not waited for.`,
   oncestream status payments.yaml --json | jq .total.lag`,
 		Args: oneFile,
 	}
-	flags := configFlags(cmd)
+	flags := configFlags(cmd, "brokers", "topic", "database-url", "schema")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print it as JSON")
 	cmd.Flags().BoolVar(&watch, "watch", false, "print it again every two seconds until stopped")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

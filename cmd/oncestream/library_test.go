@@ -16,6 +16,8 @@ import (
 // Example_library is the README's example of the library: what stands between
 // the two marks is copied there, so that it always compiles.
 func Example_library() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
 	// begin
 	type Payment struct {
 		ID       string `json:"event_id"`
@@ -34,13 +36,9 @@ func Example_library() {
 			return err
 		}),
 	})
-	if err != nil {
-		log.Fatal(err)
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := p.Run(ctx); err != nil {
-		log.Print(err)
+	if err == nil {
+		err = p.Run(ctx) // until ctx ends
 	}
 	// end
+	log.Print(err)
 }
