@@ -140,6 +140,9 @@ func TestManyStopAtOnce(t *testing.T) {
 		for range 4 {
 			members = append(members, w.process(t))
 		}
+		for _, m := range members {
+			waitLine(t, m, `^STARTED$`)
+		}
 		waitLine(t, members[0], `claimed`)
 		var wg sync.WaitGroup
 		for _, m := range members {

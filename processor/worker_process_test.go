@@ -25,6 +25,7 @@ var workers = map[string]func(ctx context.Context) int{"append": appendWorker}
 // "AT step" and waits for SIGCONT: the test kills it there, or stops it and
 // lets it go on.
 func appendWorker(ctx context.Context) int {
+	fmt.Println("STARTED") // from here on SIGTERM is heard
 	cfg := processor.Config{
 		Group: os.Getenv("GROUP"),
 		Kafka: processor.Kafka{

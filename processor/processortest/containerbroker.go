@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -55,7 +57,8 @@ func newContainerBroker(ctx context.Context, opts BrokerOptions) (*containerBrok
 	b := &containerBroker{docker: docker}
 	l, err := b.create(ctx, opts)
 	if err != nil {
-		return nil, l, errors.Join(err, docker.Close())
+		// A container may be there even so: its reaper may be what failed.
+		return nil, l, errors.Join(err, testcontainers.TerminateContainer(b.container), docker.Close())
 	}
 	return b, l, nil
 }
@@ -65,7 +68,7 @@ func (b *containerBroker) create(ctx context.Context, opts BrokerOptions) (layou
 	if err != nil {
 		return l, err
 	}
-	if l.host, err = b.docker.DaemonHost(ctx); err != nil {
+	if l.host, err = publishedHost(ctx, b.docker); err != nil {
 		return l, err
 	}
 	env := map[string]string{"CLUSTER_ID": newClusterID()}
@@ -79,6 +82,33 @@ func (b *containerBroker) create(ctx context.Context, opts BrokerOptions) (layou
 		testcontainers.WithEnv(env), testcontainers.WithExposedPorts(l.exposed()...),
 		testcontainers.WithHostConfigModifier(l.publish))
 	return l, err
+}
+
+// publishedHost returns the host at which the engine's published ports are
+// reached. Where we run in a container ourselves, testcontainers takes the
+// engine to be outside of it, at our gateway; but it may run beside us (as in
+// a CI job that starts its own), and then the gateway knows nothing of it.
+func publishedHost(ctx context.Context, docker *testcontainers.DockerProvider) (string, error) {
+	host, err := docker.DaemonHost(ctx)
+	if err != nil || !strings.HasPrefix(docker.Client().DaemonHost(), "unix:") {
+		return host, err
+	}
+	bridge, err := docker.Client().NetworkInspect(ctx, "bridge", client.NetworkInspectOptions{})
+	if err != nil {
+		return host, nil //nolint:nilerr // an engine without that network: podman, say
+	}
+	addrs, err := net.InterfaceAddrs()
+	if err != nil {
+		return "", err
+	}
+	for _, config := range bridge.Network.IPAM.Config {
+		// The engine's own end of the bridge is one of our interfaces.
+		gateway := config.Subnet.Masked().Addr().Next()
+		if slices.ContainsFunc(addrs, func(a net.Addr) bool { return strings.HasPrefix(a.String(), gateway.String()+"/") }) {
+			return "localhost", nil
+		}
+	}
+	return host, nil
 }
 
 // environmentName returns the variable that the image turns into a property.

@@ -3,6 +3,7 @@
 package processortest_test
 
 import (
+	"net"
 	"testing"
 	"time"
 
@@ -50,22 +51,38 @@ func TestDockerPostgres(t *testing.T) {
 	pg, err := testcontainers.Run(t.Context(), "postgres:18",
 		testcontainers.WithEnv(map[string]string{"POSTGRES_PASSWORD": "secret"}),
 		testcontainers.WithExposedPorts("5432/tcp"),
-		// Not while it sets itself up: then it listens on its socket only.
-		testcontainers.WithWaitStrategy(wait.ForListeningPort("5432/tcp")))
+		// By TCP: while it sets itself up, the server listens on its socket only.
+		testcontainers.WithWaitStrategy(wait.ForExec([]string{"pg_isready", "--host=127.0.0.1"})))
 	testcontainers.CleanupContainer(t, pg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	addr, err := pg.PortEndpoint(t.Context(), "5432/tcp", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	url := "postgres://postgres:secret@" + published(t, pg, "5432/tcp") + "/postgres"
 	faults := processortest.AtCommit(1, processortest.CutAfter, 0)
-	db := faultyDB(t, faults, tablestest.OnServer("postgres://postgres:secret@"+addr+"/postgres"))
+	db := faultyDB(t, faults, tablestest.OnServer(url))
 	if err := insert(t, db, "v"); err == nil {
 		t.Error("the commit's answer was cut, and the client saw none of it")
 	}
 	if got := db.Value("select count(*) from t"); got != "1" {
 		t.Errorf("the table holds %s rows, want 1", got)
 	}
+}
+
+// published returns where a container's port is reached.
+func published(t *testing.T, c testcontainers.Container, port string) string {
+	t.Helper()
+	docker, err := testcontainers.NewDockerProvider()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer docker.Close()
+	host, err := processortest.PublishedHost(t.Context(), docker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mapped, err := c.MappedPort(t.Context(), port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort(host, mapped.Port())
 }
