@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/cockroachdb/apd/v3"
@@ -84,19 +86,26 @@ func (v *verdict) findings() []finding {
 
 // write prints the findings and reports whether all checks hold.
 func (v *verdict) write(out io.Writer) (holds bool, err error) {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	var aligned bytes.Buffer
+	w := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
 	holds = true
 	for _, f := range v.findings() {
 		mark := ""
 		switch {
 		case f.check == "":
 		case f.holds:
-			mark = "\tok: " + f.check
+			mark = "ok: " + f.check
 		default:
-			mark = "\tWRONG: should be " + f.check
+			mark = "WRONG: should be " + f.check
 			holds = false
 		}
-		fmt.Fprintf(w, "%s\t%s%s\n", f.what, f.value, mark)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", f.what, f.value, mark)
 	}
-	return holds, w.Flush()
+	if err := w.Flush(); err != nil {
+		return false, err
+	}
+	for line := range strings.Lines(aligned.String()) {
+		fmt.Fprintln(out, strings.TrimRight(line, " \n"))
+	}
+	return holds, nil
 }
