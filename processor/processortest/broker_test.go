@@ -92,7 +92,8 @@ func TestBrokerFromEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.CreateTopic(t, "environment", 1)
+	topic := unique("environment")
+	b.CreateTopic(t, topic, 1)
 	restart := func() error { return b.Restart(t.Context()) }
 	stop := func() error { return b.Stop(t.Context()) }
 	for i, forbidden := range []func() error{b.Kill, b.Pause, b.Resume, stop, restart} {
@@ -103,7 +104,7 @@ func TestBrokerFromEnvironment(t *testing.T) {
 	if err := b.Close(); err != nil {
 		t.Error(err)
 	}
-	b.Produce(t, "environment", 0, processortest.Values("still there")...)
+	b.Produce(t, topic, 0, processortest.Values("still there")...)
 }
 
 // A broker whose settings are refused says so, with its log, and leaves no

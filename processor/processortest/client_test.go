@@ -2,6 +2,7 @@ package processortest_test
 
 import (
 	"context"
+	"crypto/rand"
 	"slices"
 	"testing"
 	"time"
@@ -58,24 +59,28 @@ func helpers(t *testing.T, c *processortest.Client) {
 	t.Run("transactions", func(t *testing.T) { transactionHelpers(t, c) })
 }
 
+// unique makes a name that no other run uses: a broker may be shared.
+func unique(name string) string { return name + "-" + rand.Text() }
+
 func topicHelpers(t *testing.T, c *processortest.Client) {
-	c.CreateTopic(t, "topics", 2, "cleanup.policy", "compact", "segment.ms", "1000")
-	configs, err := c.Admin(t).DescribeTopicConfigs(t.Context(), "topics")
+	topic := unique("topics")
+	c.CreateTopic(t, topic, 2, "cleanup.policy", "compact", "segment.ms", "1000")
+	configs, err := c.Admin(t).DescribeTopicConfigs(t.Context(), topic)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := config(configs, "cleanup.policy") + " " + config(configs, "segment.ms"); got != "compact 1000" {
 		t.Errorf("configs %q", got)
 	}
-	c.AddPartitions(t, "topics", 3)
-	c.Produce(t, "topics", 4, schema.Record{Key: []byte("k"), Value: []byte("in the last partition")})
-	before := topicID(t, c, "topics")
-	c.DeleteTopic(t, "topics")
-	c.CreateTopic(t, "topics", 1)
-	if after := topicID(t, c, "topics"); after == before {
+	c.AddPartitions(t, topic, 3)
+	c.Produce(t, topic, 4, schema.Record{Key: []byte("k"), Value: []byte("in the last partition")})
+	before := topicID(t, c, topic)
+	c.DeleteTopic(t, topic)
+	c.CreateTopic(t, topic, 1)
+	if after := topicID(t, c, topic); after == before {
 		t.Errorf("the topic created again kept its identity %v", after)
 	}
-	if end := c.EndOffset(t, "topics", 0); end != 0 {
+	if end := c.EndOffset(t, topic, 0); end != 0 {
 		t.Errorf("the topic created again ends at %d", end)
 	}
 }
@@ -101,44 +106,46 @@ func topicID(t *testing.T, c *processortest.Client, topic string) kadm.TopicID {
 }
 
 func offsetHelpers(t *testing.T, c *processortest.Client) {
-	c.CreateTopic(t, "offsets", 1)
-	c.Produce(t, "offsets", 0, processortest.Values("a", "b", "c", "d")...)
-	c.DeleteRecords(t, "offsets", 0, 3)
-	if start, end := c.StartOffset(t, "offsets", 0), c.EndOffset(t, "offsets", 0); start != 3 || end != 4 {
+	topic, somebody := unique("offsets"), unique("somebody")
+	c.CreateTopic(t, topic, 1)
+	c.Produce(t, topic, 0, processortest.Values("a", "b", "c", "d")...)
+	c.DeleteRecords(t, topic, 0, 3)
+	if start, end := c.StartOffset(t, topic, 0), c.EndOffset(t, topic, 0); start != 3 || end != 4 {
 		t.Errorf("start %d end %d, want 3 and 4", start, end)
 	}
-	if at, ok := c.GroupOffset(t, "nobody", "offsets", 0); ok {
+	if at, ok := c.GroupOffset(t, unique("nobody"), topic, 0); ok {
 		t.Errorf("a group that never committed is at %d", at)
 	}
-	c.CommitGroupOffset(t, "somebody", "offsets", 0, 2)
-	if at, ok := c.GroupOffset(t, "somebody", "offsets", 0); !ok || at != 2 {
+	c.CommitGroupOffset(t, somebody, topic, 0, 2)
+	if at, ok := c.GroupOffset(t, somebody, topic, 0); !ok || at != 2 {
 		t.Errorf("committed offset %d %v, want 2", at, ok)
 	}
-	if members, state := c.GroupMembers(t, "somebody"); members != 0 || state != "Empty" {
+	if members, state := c.GroupMembers(t, somebody); members != 0 || state != "Empty" {
 		t.Errorf("group has %d members and is %s, want 0 and Empty", members, state)
 	}
 }
 
 func transactionHelpers(t *testing.T, c *processortest.Client) {
-	c.CreateTopic(t, "transactions", 1)
-	aborted := c.Begin(t, "tx-aborted")
-	aborted.Produce(t, "transactions", 0, processortest.Values("never", "seen")...)
+	topic := unique("transactions")
+	c.CreateTopic(t, topic, 1)
+	aborted := c.Begin(t, unique("tx-aborted"))
+	aborted.Produce(t, topic, 0, processortest.Values("never", "seen")...)
 	aborted.Abort(t)
-	committed := c.Begin(t, "tx-committed")
-	committed.Produce(t, "transactions", 0, processortest.Values("seen")...)
+	committed := c.Begin(t, unique("tx-committed"))
+	committed.Produce(t, topic, 0, processortest.Values("seen")...)
 	committed.Commit(t)
-	open := c.Begin(t, "tx-open")
-	open.Produce(t, "transactions", 0, processortest.Values("undecided")...)
-	got := read(t, c, "transactions", 0, 1)
+	open := c.Begin(t, unique("tx-open"))
+	open.Produce(t, topic, 0, processortest.Values("undecided")...)
+	got := read(t, c, topic, 0, 1)
 	if string(got[0].Value) != "seen" || got[0].Offset != 3 {
 		t.Errorf("first committed record is %q at %d, want \"seen\" at 3", got[0].Value, got[0].Offset)
 	}
 	// Two aborted records and a marker, one record and a marker, one undecided.
-	if end := c.EndOffset(t, "transactions", 0); end != 6 {
+	if end := c.EndOffset(t, topic, 0); end != 6 {
 		t.Errorf("end offset %d, want 6", end)
 	}
 	open.Commit(t)
-	if got := read(t, c, "transactions", 0, 2); string(got[1].Value) != "undecided" {
+	if got := read(t, c, topic, 0, 2); string(got[1].Value) != "undecided" {
 		t.Errorf("second committed record is %q", got[1].Value)
 	}
 }

@@ -2,9 +2,13 @@ package processortest
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncestream/oncestream/schema"
@@ -57,11 +61,30 @@ func (x *Transaction) Abort(tb testing.TB) {
 	x.end(tb, kgo.TryAbort)
 }
 
+// end ends the transaction and waits until its markers are written: the broker
+// answers before that, and a record produced at once could come before a marker.
 func (x *Transaction) end(tb testing.TB, how kgo.TransactionEndTry) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), callTimeout)
 	defer cancel()
-	if err := x.client.EndTransaction(ctx, how); err != nil {
+	err := x.client.EndTransaction(ctx, how)
+	if err == nil {
+		err = retry(ctx, 10*time.Millisecond, func() error { return x.ended(ctx) })
+	}
+	if err != nil {
 		tb.Fatalf("processortest: end transaction %s (commit %v): %v", x.id, bool(how), err)
 	}
+}
+
+// ended returns an error until the coordinator says that nothing is left to do.
+func (x *Transaction) ended(ctx context.Context) error {
+	all, err := kadm.NewClient(x.client).DescribeTransactions(ctx, x.id)
+	if err != nil {
+		return err
+	}
+	t := all[x.id]
+	if t.Err == nil && (t.State == "Empty" || strings.HasPrefix(t.State, "Complete")) {
+		return nil
+	}
+	return errors.Join(fmt.Errorf("its state is %q", t.State), t.Err)
 }
