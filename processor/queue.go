@@ -104,16 +104,17 @@ func (q *queue) fail(err error) {
 	}
 }
 
-// full: two batches beside the two that the worker holds.
+// full: one batch beside the three that the worker may hold: one that commits,
+// one that is ready, and one in the making.
 func (q *queue) full() bool {
-	return q.records >= 2*q.limit.MaxRecords || q.bytes >= 2*q.limit.MaxBytes
+	return q.records >= q.limit.MaxRecords || q.bytes >= q.limit.MaxBytes
 }
 
 // roomy reports whether a paused partition should be read again.
 func (q *queue) roomy() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.open && q.records <= q.limit.MaxRecords && q.bytes <= q.limit.MaxBytes
+	return q.open && q.records <= q.limit.MaxRecords/2 && q.bytes <= q.limit.MaxBytes/2
 }
 
 // size returns the bytes that the queue holds.

@@ -86,7 +86,7 @@ func (k Kafka) clientOptions() []kgo.Opt {
 		kgo.SeedBrokers(k.Brokers...),
 		kgo.ClientID("oncestream"),
 		kgo.FetchMaxWait(500 * time.Millisecond), // a resumed partition waits for the fetch in flight
-		kgo.FetchMaxBytes(16 << 20),
+		kgo.FetchMaxBytes(4 << 20),
 		kgo.DialTimeout(dialTimeout),
 	}
 	if k.TLS != nil {
