@@ -130,11 +130,11 @@ func TestQueueAsksForPause(t *testing.T) {
 		t.Error("a closed queue has let records in")
 	}
 	q.openAt(0)
-	if push(0, 3) || !push(3, 4) || q.roomy() {
-		t.Error("a queue of two batches is not full, or one of less is")
+	if push(0, 1) || !push(1, 3) || q.roomy() {
+		t.Error("a queue of a batch is not full, or one of less is")
 	}
 	if _, err := q.take(t.Context()); err != nil || !q.roomy() {
-		t.Errorf("a queue of one batch has no room (%v)", err)
+		t.Errorf("a queue of half a batch has no room (%v)", err)
 	}
 	q.fail(errStopped)
 	if !push(4, 5) {
