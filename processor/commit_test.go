@@ -16,6 +16,7 @@ import (
 // happened, committed or not, and that nothing is lost or doubled either way
 // (case D06, faults 9 to 12, I10). Every third COMMIT is struck.
 func TestCommitAnswerLost(t *testing.T) {
+	t.Parallel()
 	for fault, committed := range map[processortest.CommitFault]bool{
 		processortest.CutBefore: false, processortest.CutInside: false, processortest.CutAfter: true, processortest.HoldAnswer: true,
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,6 +20,7 @@ import (
 // before it pass, its partition halts at it with the code and the position, and
 // the other partition goes on.
 func TestOwnFaultHaltsItsPartition(t *testing.T) {
+	t.Parallel()
 	const bad = 37 // the offset of the bad message
 	tests := map[string]struct {
 		message schema.Record
@@ -205,7 +207,7 @@ func TestDeadlocksAreRetried(t *testing.T) {
 		}
 	}
 	toEnd(t, newProcessor(t, cfg, texts(crosswise)))
-	want := fmt.Sprint(2 * each)
+	want := strconv.Itoa(2 * each)
 	if got := w.db.Value(`select string_agg(n::text, ' ' order by k) from cnt`); got != want+" "+want {
 		t.Errorf("counters are %s, want twice %s (%d deadlocks)", got, want, deadlocks.Load())
 	}

@@ -44,6 +44,7 @@ func (s *slow) Apply(ctx context.Context, tx pgx.Tx, batch []schema.Message[stri
 // if it does not: the stored offset never runs ahead of the effects, and each
 // record has one effect (case A07).
 func TestRevokeInMidTransaction(t *testing.T) {
+	t.Parallel()
 	for name, endsInTime := range map[string]bool{"ends within the budget": true, "exceeds the budget": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

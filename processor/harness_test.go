@@ -211,7 +211,7 @@ func await[T any](tb testing.TB, signals <-chan T, what string) T {
 	}
 }
 
-// numbered returns records with the values prefix0, prefix1, …
+// numbered returns n records with the values prefix0, prefix1 and so on.
 func numbered(prefix string, n int) []schema.Record {
 	values := make([]string, n)
 	for i := range values {

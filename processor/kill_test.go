@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"regexp"
+	"strconv"
 	"testing"
 
 	"github.com/oncestream/oncestream/processor"
@@ -35,6 +36,7 @@ func terminated(tb testing.TB, p *processortest.Process) {
 // nothing, and that its successor goes on from there: one effect a record, no
 // gap, no double (case A04, faults 1 and 3; also A01's kill).
 func TestKillAtEachStep(t *testing.T) {
+	t.Parallel()
 	for _, step := range []processor.Step{processor.StepBegin, processor.StepAdmit, processor.StepApply, processor.StepCommit, processor.StepPublish} {
 		t.Run(string(step), func(t *testing.T) {
 			t.Parallel()
@@ -64,6 +66,7 @@ func TestKillAtEachStep(t *testing.T) {
 // no longer than that, finds itself fenced when it wakes up, says so, and goes
 // on cleanly (case A08, faults 4 and 5).
 func TestZombie(t *testing.T) {
+	t.Parallel()
 	for _, step := range []processor.Step{processor.StepBegin, processor.StepApply, processor.StepCommit} {
 		t.Run(string(step), func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +109,7 @@ func TestKillsUnderLoad(t *testing.T) {
 		victim.Kill()
 		running[round%2] = w.process(t)
 	}
-	w.waitFor(`select sum(next_offset) from consumer_offset`, fmt.Sprint(rounds*(4*each+4*each/10)))
+	w.waitFor(`select sum(next_offset) from consumer_offset`, strconv.Itoa(rounds*(4*each+4*each/10)))
 	for _, p := range running {
 		terminated(t, p)
 	}

@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"fmt"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -53,7 +54,7 @@ func TestDatabaseRestarts(t *testing.T) {
 		must(t, server.Restart(t.Context()))
 		w.db.Pool.Reset() // the test's own connections are gone, too
 	}
-	w.waitFor(`select sum(next_offset) from consumer_offset`, fmt.Sprint(total))
+	w.waitFor(`select sum(next_offset) from consumer_offset`, strconv.Itoa(total))
 	r.finish()
 	w.effects(total)
 	replayed(t, newProcessor(t, w.config(), texts(appendSink{})))

@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -26,7 +27,7 @@ func TestTransactionMarkers(t *testing.T) {
 	if n := w.db.Value(`select count(*) from appended where id like 'aborted%'`); n != "0" {
 		t.Errorf("%s aborted records have an effect", n)
 	}
-	end := fmt.Sprint(w.EndOffset(t, w.topic, 0))
+	end := strconv.FormatInt(w.EndOffset(t, w.topic, 0), 10)
 	if next := w.db.Value(`select next_offset from consumer_offset`); next != end || end != "22" {
 		t.Errorf("the stored offset is %s, the log ends at %s (20 records and 2 markers)", next, end)
 	}
@@ -79,7 +80,7 @@ create trigger fail_once before insert on appended for each row execute function
 	cfg := w.config()
 	cfg.Hooks.RolledBack = func(_ processor.BatchInfo, err error) { failed <- err }
 	start(t, newProcessor(t, cfg, texts(appendSink{})))
-	await(t, failed, "the first failure")
+	t.Logf("the first attempt: %v", await(t, failed, "the first failure"))
 	w.produce(0, numbered("n", 10)...)
 	w.waitFor(`select next_offset from consumer_offset`, "20")
 	w.effects(20)

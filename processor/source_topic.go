@@ -141,7 +141,7 @@ func diagnose(k Kafka, err error) error {
 	var record tls.RecordHeaderError
 	var verify *tls.CertificateVerificationError
 	addresses := strings.Join(k.Brokers, ", ")
-	hint := ""
+	var hint string
 	switch {
 	case errors.As(err, &record):
 		hint = "the listener answered in plain text: it does not speak TLS; leave tls out, or use the address of its TLS listener"

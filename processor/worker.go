@@ -120,7 +120,7 @@ func (w *worker) work(intake, work context.Context) error {
 	}()
 	err := w.commit(intake, work, ready)
 	cancel()
-	for range ready { //nolint:revive // waits for the goroutine
+	for range ready { // waits for the goroutine
 	}
 	if err == nil {
 		err = ended
@@ -146,7 +146,8 @@ func (w *worker) prepare(ctx context.Context, ready chan<- *batch) error {
 			return ctx.Err()
 		}
 		if b.fault != nil {
-			return nil // nothing after it may be handled before it
+			<-ctx.Done() // nothing may be handled before the record at fault is
+			return ctx.Err()
 		}
 	}
 }
