@@ -39,7 +39,8 @@ func (p Progress) Applied() int64 {
 }
 
 // Gaps returns how many offsets of the log held no record: compacted ones,
-// transaction markers, aborted records.
+// transaction markers, aborted records. It is below zero after the offset was
+// set back, since what is read again counts again.
 func (p Progress) Gaps() int64 { return p.Next - p.First - p.Records }
 
 // Progress returns the account of every partition that the group has begun, by

@@ -1,0 +1,74 @@
+package offsets
+
+import "strings"
+
+// Statement is one of the ledger's statements, for the golden file.
+type Statement struct{ Name, SQL string }
+
+// Statements returns every statement, in the order of a partition's life.
+func Statements(schema string) []Statement {
+	s := newStatements(schema)
+	return []Statement{
+		{"find handler", s.findHandler},
+		{"add handler", s.addHandler},
+		{"started", s.started},
+		{"start", s.start},
+		{"claim", s.claim},
+		{"identity", s.identity},
+		{"advance", s.advance},
+		{"look", s.look},
+		{"admit", s.admit},
+		{"admit advanced", s.admitAdvanced},
+		{"find", s.find},
+		{"account", s.account},
+		{"reclaim", s.reclaim},
+		{"release", s.release},
+		{"halt", s.halt},
+		{"holder", s.holder},
+		{"terminate", sqlTerminate},
+		{"progress", s.progress},
+	}
+}
+
+// The sabotages break the protocol as it could be broken by a careless change,
+// so that the checkers can be seen to fail. The letters are those by which the
+// faults are known elsewhere in the project.
+
+// SabotageOffsetCondition (b) advances without a look at the old offset.
+func (l *Ledger) SabotageOffsetCondition() {
+	replace(&l.sql.advance, "next_offset = $5", "$5::bigint is not null")
+}
+
+// SabotageRowCount (c) has every advance report one row, whether it moved or not.
+func (l *Ledger) SabotageRowCount() {
+	l.sql.advance = "with moved as (" + l.sql.advance + ") select 1"
+}
+
+// SabotageInsertResult (e) takes every key for inserted.
+func (l *Ledger) SabotageInsertResult() {
+	for _, s := range []*string{&l.sql.admit, &l.sql.admitAdvanced} {
+		replace(s, "do nothing", "(key, handler) do update set processed_at = now()")
+	}
+}
+
+// SabotageIdentity (h) claims a topic by its name only.
+func (l *Ledger) SabotageIdentity() {
+	replace(&l.sql.claim, "where o.topic_id = excluded.topic_id and o.cluster_id = excluded.cluster_id", "")
+}
+
+// SabotageKeyScope (k) remembers keys by partition.
+func (l *Ledger) SabotageKeyScope() {
+	for _, s := range []*string{&l.sql.admit, &l.sql.admitAdvanced} {
+		replace(s, "$4, $5", "$4, ($5 * 100 + $4)::smallint")
+	}
+	replace(&l.sql.find, "handler = $2", "handler / 100 = $2")
+}
+
+// replace fails loudly where the text has changed: a sabotage that does nothing
+// would prove nothing.
+func replace(sql *string, old, by string) {
+	if !strings.Contains(*sql, old) {
+		panic("there is no " + old + " in " + *sql)
+	}
+	*sql = strings.Replace(*sql, old, by, 1)
+}

@@ -1,0 +1,300 @@
+package offsets_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncestream/oncestream/offsets"
+	"github.com/oncestream/oncestream/schema/tables/tablestest"
+)
+
+// simulation lets workers claim, batch, crash and lose answers on two partitions,
+// one step after the other, and asks after each step whether the promise holds.
+// Every choice is made by choose, so that rapid can shrink a run and a seed can
+// repeat it.
+type simulation struct {
+	choose  func(what string, n int) int
+	db      *tablestest.DB
+	ledger  *offsets.Ledger
+	oracle  *oracle // nil with a sabotaged ledger, which has no model
+	log     [simPartitions][]offsets.Entry
+	workers []*simWorker
+	highest [simPartitions]int64 // next_offset as last seen
+	history []string
+}
+
+const (
+	simPartitions = 2
+	simRecords    = 40
+	simWorkers    = 3
+	simKeys       = 8
+)
+
+// simWorker remembers what a worker would: claims that may be outdated, and the
+// open transaction.
+type simWorker struct {
+	name  string
+	conn  *pgx.Conn
+	tx    pgx.Tx
+	held  map[int32]offsets.Claim
+	moved offsets.Claim // what the open transaction moves its claim to
+	keys  map[[16]byte]bool
+}
+
+// violation is what a checker reports: the promise was broken, or an answer was
+// not the model's.
+type violation struct{ what string }
+
+func (v violation) Error() string { return v.what }
+
+func newSimulation(ctx context.Context, db *tablestest.DB, ledger *offsets.Ledger, conns []*pgx.Conn, choose func(string, int) int) *simulation {
+	s := &simulation{choose: choose, db: db, ledger: ledger}
+	for i, conn := range conns {
+		// What the run before has left open would keep its rows locked. Where
+		// there is nothing open, this is a warning.
+		if _, err := conn.Exec(ctx, "rollback"); err != nil {
+			panic(err)
+		}
+		s.workers = append(s.workers, &simWorker{name: fmt.Sprint("w", i), conn: conn, held: make(map[int32]offsets.Claim)})
+	}
+	db.Exec(emptyWorld)
+	for p := range s.log {
+		for o := range simRecords {
+			e := offsets.Entry{Key: keyOf(fmt.Sprint("k", choose("key", simKeys))), Partition: int32(p), Offset: int64(o), PayloadSum: 1}
+			if choose("other payload", 20) == 0 {
+				e.PayloadSum = 2
+			}
+			s.log[p] = append(s.log[p], e)
+		}
+	}
+	return s
+}
+
+// run does the steps and returns the first violation, with what led to it.
+func (s *simulation) run(ctx context.Context, steps int) error {
+	for range steps {
+		err := s.step(ctx)
+		if err == nil {
+			err = s.check()
+		}
+		if err != nil {
+			return fmt.Errorf("%w\n%s", err, strings.Join(s.history, "\n"))
+		}
+	}
+	return nil
+}
+
+func (s *simulation) note(format string, args ...any) {
+	s.history = append(s.history, fmt.Sprintf(format, args...))
+}
+
+// step is one step of one worker, or of the world.
+func (s *simulation) step(ctx context.Context) error {
+	w := s.workers[s.choose("worker", len(s.workers))]
+	p := int32(s.choose("partition", simPartitions))
+	if w.tx != nil {
+		return s.end(ctx, w)
+	}
+	switch what := s.choose("step", 20); {
+	case what < 13:
+		return s.batch(ctx, w, p)
+	case what < 16:
+		return s.claim(ctx, w, p)
+	case what < 17:
+		return s.reclaim(ctx, w, p)
+	case what < 18:
+		s.note("%s forgets everything", w.name)
+		clear(w.held)
+	case what < 19:
+		s.note("snapshot")
+		s.db.Exec(takeSnapshot)
+		s.oracle.snapshot()
+	default:
+		return s.restore(ctx)
+	}
+	return nil
+}
+
+// busy reports whether a statement on the partition would have to wait, for the
+// steps are taken one after the other.
+func (s *simulation) busy(p int32) bool {
+	for _, w := range s.workers {
+		if w.tx != nil && w.moved.Partition == p {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *simulation) claim(ctx context.Context, w *simWorker, p int32) error {
+	if s.busy(p) {
+		return nil
+	}
+	claims, refusals, err := s.ledger.Claim(ctx, w.conn, w.name, offsets.Identity{ClusterID: "c"}, []offsets.Assigned{{Partition: p}})
+	if err != nil || len(refusals) != 0 || len(claims) != 1 {
+		return violation{fmt.Sprintf("claim: %v %v %v", claims, refusals, err)}
+	}
+	s.note("%s claims: %+v", w.name, claims[0])
+	w.held[p] = claims[0]
+	return s.oracle.claimed(claims[0])
+}
+
+func (s *simulation) reclaim(ctx context.Context, w *simWorker, p int32) error {
+	c, holds := w.held[p]
+	if s.busy(p) || !holds {
+		return nil
+	}
+	next, err := s.ledger.Reclaim(ctx, w.conn, c)
+	s.note("%s reclaims %+v: %+v %v", w.name, c, next, err)
+	w.held[p] = next
+	if err != nil {
+		delete(w.held, p)
+	}
+	return s.oracle.reclaimed(c, next, err)
+}
+
+// batch opens a transaction and does all of a batch but its end.
+func (s *simulation) batch(ctx context.Context, w *simWorker, p int32) error {
+	c, holds := w.held[p]
+	if !holds || c.Next >= simRecords || s.busy(p) {
+		return nil
+	}
+	entries := s.log[p][c.Next:min(simRecords, c.Next+1+int64(s.choose("records", 5)))]
+	if s.shares(entries) {
+		return nil
+	}
+	tx, err := w.conn.Begin(ctx)
+	if err != nil {
+		return err
+	}
+	to := offsets.Position{Next: entries[len(entries)-1].Offset + 1, LeaderEpoch: -1, Records: int64(len(entries))}
+	next, admissions, err := s.advanceAndAdmit(ctx, tx, c, to, entries)
+	s.note("%s passes %+v to %d: %v", w.name, c, to.Next, err)
+	if wrong := s.oracle.passed(w, c, to, entries, admissions, err); wrong != nil {
+		return wrong
+	}
+	if err == nil {
+		err = s.effects(ctx, tx, w, c, next, entries, admissions)
+	}
+	if err != nil {
+		if errors.Is(err, offsets.ErrFenced) || errors.Is(err, offsets.ErrWentBack) {
+			delete(w.held, p)
+		}
+		s.oracle.ended(w, false)
+		return tx.Rollback(ctx)
+	}
+	w.tx, w.moved, w.keys = tx, next, make(map[[16]byte]bool)
+	for _, e := range entries {
+		w.keys[e.Key] = true
+	}
+	return nil
+}
+
+// shares reports whether an open transaction is admitting one of the keys.
+func (s *simulation) shares(entries []offsets.Entry) bool {
+	for _, w := range s.workers {
+		for _, e := range entries {
+			if w.tx != nil && w.keys[e.Key] {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// advanceAndAdmit takes one round trip or two.
+func (s *simulation) advanceAndAdmit(ctx context.Context, tx pgx.Tx, c offsets.Claim, to offsets.Position, entries []offsets.Entry) (offsets.Claim, []offsets.Admission, error) {
+	if s.choose("round trips", 2) == 0 {
+		return s.ledger.AdvanceAndAdmit(ctx, tx, c, to, entries)
+	}
+	next, err := s.ledger.Advance(ctx, tx, c, to)
+	if err != nil {
+		return c, nil, err
+	}
+	admissions, err := s.ledger.Admit(ctx, tx, entries)
+	return next, admissions, err
+}
+
+func (s *simulation) effects(ctx context.Context, tx pgx.Tx, w *simWorker, c, next offsets.Claim, entries []offsets.Entry, admissions []offsets.Admission) error {
+	if err := writeEffects(ctx, tx, entries, admissions); err != nil {
+		return err
+	}
+	if err := writeChain(ctx, tx, w.name, c, next); err != nil {
+		return err
+	}
+	return s.ledger.Account(ctx, tx, next, offsets.Count(admissions))
+}
+
+// end ends the open transaction in one of the ways in which one ends. The answer
+// to COMMIT may be lost, whatever the server did: then the claim is taken again,
+// or the worker is so careless as to believe the one or the other.
+func (s *simulation) end(ctx context.Context, w *simWorker) error {
+	tx, old, next := w.tx, w.held[w.moved.Partition], w.moved
+	how := s.choose("end", 8)
+	commits := how < 5
+	s.note("%s ends by %d, committed %t", w.name, how, commits)
+	w.tx, w.keys = nil, nil
+	if commits {
+		if err := tx.Commit(ctx); err != nil {
+			return err
+		}
+		w.held[next.Partition] = next
+	} else if err := tx.Rollback(ctx); err != nil {
+		return err
+	}
+	s.oracle.ended(w, commits)
+	switch how {
+	case 0, 5: // no answer
+		w.held[old.Partition] = old
+		return s.reclaim(ctx, w, old.Partition)
+	case 1: // no answer, taken for an abort
+		w.held[old.Partition] = old
+	case 6: // no answer, taken for a commit
+		w.held[next.Partition] = next
+	case 7: // crash
+		clear(w.held)
+	}
+	return nil
+}
+
+// restore puts the tables back to the snapshot. All connections break, so that
+// open transactions are rolled back; what the workers remember stays.
+func (s *simulation) restore(ctx context.Context) error {
+	s.note("restore")
+	for _, w := range s.workers {
+		if w.tx != nil {
+			if err := w.tx.Rollback(ctx); err != nil {
+				return err
+			}
+			w.tx, w.keys = nil, nil
+			s.oracle.ended(w, false)
+		}
+	}
+	s.db.Exec(restoreSnapshot)
+	s.oracle.restore()
+	s.highest = [simPartitions]int64{}
+	return nil
+}
+
+// check asks the tables for every broken promise.
+func (s *simulation) check() error {
+	for _, row := range s.db.Rows(brokenPromises) {
+		return violation{row[0]}
+	}
+	for _, row := range s.db.Rows("select partition, next_offset from consumer_offset") {
+		var p int
+		var next int64
+		if _, err := fmt.Sscan(strings.Join(row, " "), &p, &next); err != nil {
+			return err
+		}
+		if next < s.highest[p] {
+			return violation{fmt.Sprintf("I4: next_offset of partition %d fell from %d to %d", p, s.highest[p], next)}
+		}
+		s.highest[p] = next
+	}
+	return s.oracle.compare(s.db)
+}
