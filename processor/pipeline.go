@@ -2,9 +2,11 @@ package processor
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/oncestream/oncestream/offsets"
 	"github.com/oncestream/oncestream/schema"
 )
 
@@ -40,4 +42,70 @@ type Pipeline[T any] struct {
 	Key schema.KeyFunc[T]
 	// Sink writes the effects. Required.
 	Sink Sink[T]
+
+	// Fingerprint tells a repeat of a message from another message under the
+	// same key. It must be the same for every copy that a producer may send.
+	// Defaults to [schema.PayloadSum] of the record.
+	Fingerprint func(m schema.Message[T]) int64
+	// OnDuplicate, if set, is called inside the transaction for each message
+	// whose key was processed before. An error is treated as one of the sink.
+	OnDuplicate func(ctx context.Context, tx pgx.Tx, m schema.Message[T], d Duplicate) error
 }
+
+// Reporter is a Sink that says something of each message. ApplyReport is called
+// instead of Apply; it answers with an outcome for each message of the batch in
+// order, or with none at all where there is nothing to say.
+type Reporter[T any] interface {
+	Sink[T]
+	ApplyReport(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) ([]schema.Outcome, error)
+}
+
+// Duplicate tells what is known of a message whose key was processed before.
+type Duplicate struct {
+	// Cause is why it came again.
+	Cause offsets.Cause
+	// Partition and Offset are where the key was first processed, At when by
+	// the database's clock; At is zero within one batch.
+	Partition int32
+	Offset    int64
+	At        time.Time
+	// Result is the JSON that the first run has stored, nil where it stored none.
+	Result []byte
+}
+
+// Policy says what becomes of a message that cannot be handled.
+type Policy struct {
+	// OnError is for a message with a fault of its own. Defaults to DeadLetter.
+	OnError Action
+	// OnKeyReuse is for a message whose key was used before for another
+	// payload: DeadLetter, Ignore (it counts as a duplicate) or Halt.
+	// Defaults to DeadLetter.
+	OnKeyReuse Action
+	// MaxDeadLetterRate halts a partition when more than this share of its last
+	// DeadLetterWindow records became dead letters: a topic is not drained into
+	// them because something else is wrong. 1 never halts. Defaults to 0.5.
+	MaxDeadLetterRate float64
+	// DeadLetterWindow is the number of records that the rate is taken of; no
+	// less are judged. Defaults to 1000.
+	DeadLetterWindow int
+	// MaxDeadLetterValue is the size in bytes up to which a dead letter keeps
+	// the record's value; a larger one is kept by its position in the topic.
+	// Defaults to 1 MiB.
+	MaxDeadLetterValue int
+}
+
+// Action is what is done with a message that cannot be handled.
+type Action string
+
+// The actions.
+const (
+	// DeadLetter sets the message aside, in the transaction that passes it.
+	DeadLetter Action = "dead_letter"
+	// HaltPartition stops the partition at the message.
+	HaltPartition Action = "halt"
+	// Park sets the message aside, and behind it all later ones of the same
+	// record key, in order, until it is replayed or discarded.
+	Park Action = "park"
+	// Ignore passes the message as if it were a duplicate.
+	Ignore Action = "ignore"
+)

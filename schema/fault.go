@@ -12,19 +12,21 @@ type Reason string
 
 // The reasons known to this version.
 const (
-	ReasonDecode     Reason = "decode"      // the bytes are not what the decoder expects
-	ReasonKeyMissing Reason = "key_missing" // the idempotency key is missing, null or empty
-	ReasonKeyInvalid Reason = "key_invalid" // the idempotency key is no key of the declared kind
-	ReasonKeyReuse   Reason = "key_reuse"   // the key was used before for another payload
-	ReasonTombstone  Reason = "tombstone"   // a tombstone where a value is needed
-	ReasonValueType  Reason = "value_type"  // a value that has no meaning in its column's type
-	ReasonValueRange Reason = "value_range" // a value outside its column's range, or that would be rounded
-	ReasonNotNull    Reason = "not_null"    // a missing or null value where one is needed
-	ReasonUnique     Reason = "unique"      // a unique constraint of the user's table
-	ReasonForeignKey Reason = "foreign_key" // a foreign key of the user's table
-	ReasonCheck      Reason = "check"       // a check constraint of the user's table
-	ReasonHandler    Reason = "handler"     // the handler's own refusal
-	ReasonTooLarge   Reason = "too_large"   // larger than a limit
+	ReasonDecode     Reason = "decode"             // the bytes are not what the decoder expects
+	ReasonKeyMissing Reason = "key_missing"        // the idempotency key is missing, null or empty
+	ReasonKeyInvalid Reason = "key_invalid"        // the idempotency key is no key of the declared kind
+	ReasonKeyReuse   Reason = "key_reuse"          // the key was used before for another payload
+	ReasonTombstone  Reason = "tombstone"          // a tombstone where a value is needed
+	ReasonValueType  Reason = "value_type"         // a value that has no meaning in its column's type
+	ReasonValueRange Reason = "value_range"        // a value outside its column's range, or that would be rounded
+	ReasonNotNull    Reason = "not_null"           // a missing or null value where one is needed
+	ReasonUnique     Reason = "unique"             // a unique constraint of the user's table
+	ReasonForeignKey Reason = "foreign_key"        // a foreign key of the user's table
+	ReasonCheck      Reason = "check"              // a check constraint of the user's table
+	ReasonHandler    Reason = "handler"            // the handler's own refusal
+	ReasonTooLarge   Reason = "too_large"          // larger than a limit
+	ReasonParked     Reason = "parked"             // behind a dead letter of the same record key
+	ReasonFunds      Reason = "insufficient_funds" // a balance that must not become negative
 )
 
 // Fault says that a message cannot be handled, whatever is done again: it is
