@@ -58,9 +58,9 @@ type Admission struct {
 }
 
 // Counts sums up admissions: Producer and Redelivery are the duplicates by their
-// cause.
+// cause, DeadLetters the records that were set aside beside them.
 type Counts struct {
-	Fresh, Producer, Redelivery, Conflicts int64
+	Fresh, Producer, Redelivery, Conflicts, DeadLetters int64
 }
 
 // Count counts each admission once.

@@ -65,17 +65,17 @@ func (l *Ledger) sendBoth(ctx context.Context, tx pgx.Tx, c Claim, to Position, 
 
 const sqlAccount = `
 update $consumer_offset
-set duplicates_producer = duplicates_producer + $5, duplicates_redelivery = duplicates_redelivery + $6
+set duplicates_producer = duplicates_producer + $5, duplicates_redelivery = duplicates_redelivery + $6, dead_letters = dead_letters + $7
 where consumer_group = $1 and topic = $2 and partition = $3 and epoch = $4`
 
-// Account adds a batch's duplicates to the partition's account, inside the
+// Account adds a batch's duplicates and dead letters to the account, inside the
 // batch's transaction and after its advance. Errors are those of Advance.
 func (l *Ledger) Account(ctx context.Context, tx pgx.Tx, c Claim, n Counts) error {
-	if n.Producer == 0 && n.Redelivery == 0 {
+	if n.Producer == 0 && n.Redelivery == 0 && n.DeadLetters == 0 {
 		return nil
 	}
-	operation := "account for the duplicates of " + l.at(c.Partition, c.Next)
-	tag, err := tx.Exec(ctx, l.sql.account, l.group, l.topic, c.Partition, c.Epoch, n.Producer, n.Redelivery)
+	operation := "account for the batch before " + l.at(c.Partition, c.Next)
+	tag, err := tx.Exec(ctx, l.sql.account, l.group, l.topic, c.Partition, c.Epoch, n.Producer, n.Redelivery, n.DeadLetters)
 	if err == nil && tag.RowsAffected() != 1 {
 		return l.why(ctx, tx, operation, c)
 	}

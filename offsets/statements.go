@@ -16,6 +16,8 @@ type statements struct {
 	release, halt, holder                string
 	advance, look, account               string
 	admit, admitAdvanced, find, progress string
+	setAside, blocked, forget, results   string
+	duplicates                           string
 }
 
 func newStatements(schema string) statements {
@@ -24,6 +26,8 @@ func newStatements(schema string) statements {
 		"$consumer_offset", table("consumer_offset"),
 		"$processed_message", table("processed_message"),
 		"$handler", table("handler"),
+		"$dead_letter", table("dead_letter"),
+		"$duplicate_message", table("duplicate_message"),
 	).Replace
 	return statements{
 		findHandler:   in(sqlFindHandler),
@@ -43,5 +47,10 @@ func newStatements(schema string) statements {
 		admitAdvanced: in(sqlAdmitAdvanced),
 		find:          in(sqlFind),
 		progress:      in(sqlProgress),
+		setAside:      in(sqlSetAside),
+		blocked:       in(sqlBlocked),
+		forget:        in(sqlForget),
+		results:       in(sqlResults),
+		duplicates:    in(sqlDuplicates),
 	}
 }

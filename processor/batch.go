@@ -3,75 +3,119 @@ package processor
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/oncestream/oncestream/offsets"
 	"github.com/oncestream/oncestream/schema"
 )
 
-// batch is what one transaction handles: decoded messages of one partition in
-// the order of their offsets, and the position behind them. A batch may hold no
-// message and still move the position, over gaps and transaction markers.
+// batch is what one transaction handles: records of one partition in the order
+// of their offsets, and the position behind them. A batch may hold no record
+// and still move the position, over gaps and transaction markers.
 type batch struct {
+	// records, entries and places describe the messages: places says where each
+	// stands in messages.
 	records  []*schema.Record
 	entries  []offsets.Entry
+	places   []int
 	messages messages
-	// first is the place of records[0] in messages, which halves share.
-	first int
-	to    offsets.Position
-	// fault is that of the record which follows the batch, nil where none.
-	fault *schema.Fault
+	// dead are the records that are set aside, in the order of their offsets.
+	dead []*schema.Fault
+	to   offsets.Position
+	// isolate says that one of the messages was refused by the database, which
+	// does not say which one.
+	isolate bool
+	// ends is why the batch ends before the chunks that it was made of: a fault
+	// at which the partition halts, or something that is unavailable.
+	ends error
 }
 
-// newBatch decodes chunks into a batch. It ends before the first record that
-// cannot be decoded or keyed.
-func newBatch(ctx context.Context, d decoder, chunks []chunk) *batch {
-	b := &batch{}
+// newBatch decodes chunks into a batch. A record at fault is set aside, or ends
+// the batch if the partition is to halt at it. The rest is what was not decoded.
+func newBatch(ctx context.Context, d decoder, halt bool, chunks []chunk) (b *batch, rest []chunk) {
+	b = &batch{}
 	for i := range chunks {
-		d.decode(ctx, b, chunks[i].records)
-		if b.fault != nil {
-			b.endBefore(b.fault.Record)
-			return b
+		for j := range chunks[i].records {
+			r := &chunks[i].records[j]
+			if b.ends = b.take(ctx, d, halt, r); b.ends != nil {
+				b.endBefore(r)
+				return b, chunks[i].behind(j, chunks[i+1:])
+			}
 		}
 		b.to = offsets.Position{Next: chunks[i].end, LeaderEpoch: chunks[i].leaderEpoch}
 	}
-	b.setTime()
-	return b
+	b.count()
+	return b, nil
 }
 
-// endBefore sets the position to the record at fault, which is not passed.
+// behind returns the records of c from place j on, and the chunks that follow.
+func (c chunk) behind(j int, following []chunk) []chunk {
+	c.records = c.records[j:]
+	return append([]chunk{c}, following...)
+}
+
+// take decodes one record. The error ends the batch.
+func (b *batch) take(ctx context.Context, d decoder, halt bool, r *schema.Record) error {
+	err := d.decode(ctx, b, r)
+	if f, ok := errors.AsType[*schema.Fault](err); ok && !halt {
+		b.dead = append(b.dead, f)
+		return nil
+	}
+	return err
+}
+
+func (b *batch) add(r *schema.Record, place int, e offsets.Entry) {
+	b.records, b.places, b.entries = append(b.records, r), append(b.places, place), append(b.entries, e)
+}
+
+// endBefore sets the position to a record that is not passed.
 func (b *batch) endBefore(r *schema.Record) {
 	b.to = offsets.Position{Next: r.Offset, LeaderEpoch: -1}
-	if n := len(b.records); n > 0 {
-		b.to.LeaderEpoch = b.records[n-1].LeaderEpoch
-	}
-	b.setTime()
+	b.count()
 }
 
-func (b *batch) setTime() {
-	b.to.Records = int64(len(b.records))
-	if n := len(b.records); n > 0 {
-		b.to.Time = b.records[n-1].Time
+// count completes the position by what the records say.
+func (b *batch) count() {
+	b.to.Records = int64(len(b.records) + len(b.dead))
+	last := b.last()
+	if last == nil {
+		return
+	}
+	b.to.Time = last.Time
+	if b.to.LeaderEpoch < 0 {
+		b.to.LeaderEpoch = last.LeaderEpoch
 	}
 }
 
-// split cuts the batch in two before its record at place n.
+// last is the record with the highest offset.
+func (b *batch) last() *schema.Record {
+	var last *schema.Record
+	if n := len(b.records); n > 0 {
+		last = b.records[n-1]
+	}
+	if n := len(b.dead); n > 0 && (last == nil || b.dead[n-1].Record.Offset > last.Offset) {
+		last = b.dead[n-1].Record
+	}
+	return last
+}
+
+// split cuts the batch in two before its message n.
 func (b *batch) split(n int) (head, tail *batch) {
 	h, t := *b, *b
-	h.records, h.entries = b.records[:n], b.entries[:n]
-	t.records, t.entries = b.records[n:], b.entries[n:]
-	t.first = b.first + n
-	h.fault = nil
-	h.endBefore(t.records[0])
-	t.setTime()
+	cut := b.records[n]
+	h.records, h.entries, h.places = b.records[:n], b.entries[:n], b.places[:n]
+	t.records, t.entries, t.places = b.records[n:], b.entries[n:], b.places[n:]
+	d := 0
+	for d < len(b.dead) && b.dead[d].Record.Offset < cut.Offset {
+		d++
+	}
+	h.dead, t.dead = b.dead[:d:d], b.dead[d:]
+	h.ends = nil
+	h.endBefore(cut)
+	t.count()
 	return &h, &t
 }
 
-// place returns where the record stands in the batch, or -1.
+// place returns which message the record is, or -1.
 func (b *batch) place(r *schema.Record) int {
 	for i := range b.records {
 		if b.records[i] == r {
@@ -81,133 +125,19 @@ func (b *batch) place(r *schema.Record) int {
 	return -1
 }
 
-// commitUnknownError is COMMIT without an answer.
-type commitUnknownError struct{ err error }
-
-func (e *commitUnknownError) Error() string { return "the answer to COMMIT was lost: " + e.err.Error() }
-func (e *commitUnknownError) Unwrap() error { return e.err }
-
-// transactor runs batch transactions.
-type transactor struct {
-	pool   *pgxpool.Pool
-	slots  chan struct{} // as many as transactions may run at once
-	ledger *offsets.Ledger
-	hooks  Hooks
-	topic  string
-	limit  time.Duration
-}
-
-// transact is THE transaction: the advance, the keys, the effects and COMMIT.
-//
-// The answer is the claim to go on with. An error of type *commitUnknownError
-// means that the batch may or may not be committed; with every other error it
-// has left nothing. In both cases the old claim is returned.
-//
-// The order matters. The advance is the first statement, so a worker that was
-// fenced learns it before it has touched a key or an effect, and the row's lock
-// keeps a second owner out until this transaction has ended. The claim moves
-// only after COMMIT has answered.
-func (t *transactor) transact(ctx context.Context, c offsets.Claim, b *batch) (offsets.Claim, error) {
-	info := BatchInfo{Topic: t.topic, Partition: c.Partition, Epoch: c.Epoch, From: c.Next, To: b.to.Next, Records: len(b.records)}
-	select {
-	case t.slots <- struct{}{}:
-		defer func() { <-t.slots }()
-	case <-ctx.Done():
-		return c, ctx.Err()
+// without returns the batch with the faults' messages set aside.
+func (b *batch) without(faults []*schema.Fault) *batch {
+	at := make(map[*schema.Record]bool, len(faults))
+	for _, f := range faults {
+		at[f.Record] = true
 	}
-	ctx, cancel := context.WithTimeout(ctx, t.limit)
-	defer cancel()
-	started := time.Now()
-	next, err := t.attempt(ctx, c, b, &info)
-	info.Elapsed = time.Since(started)
-	switch {
-	case err == nil:
-		call(t.hooks.Committed, info)
-		return next, nil
-	case errors.As(err, new(*commitUnknownError)):
-		call2(t.hooks.CommitUnknown, info, err)
-	default:
-		call2(t.hooks.RolledBack, info, err)
-	}
-	return c, err
-}
-
-func (t *transactor) attempt(ctx context.Context, c offsets.Claim, b *batch, info *BatchInfo) (offsets.Claim, error) {
-	t.step(StepBegin, info)
-	tx, err := t.pool.Begin(ctx)
-	if err != nil {
-		return c, fmt.Errorf("begin: %w", err)
-	}
-	next, err := t.effects(ctx, tx, c, b, info)
-	if err != nil {
-		// The connection may be gone, and the server rolls back by itself when
-		// it is: only the first error says something.
-		_ = tx.Rollback(context.WithoutCancel(ctx))
-		return c, err
-	}
-	t.step(StepCommit, info)
-	if err := commitOutcome(tx.Commit(ctx)); err != nil {
-		return c, err
-	}
-	t.step(StepPublish, info)
-	return next, nil
-}
-
-// effects writes all that the transaction holds.
-func (t *transactor) effects(ctx context.Context, tx pgx.Tx, c offsets.Claim, b *batch, info *BatchInfo) (offsets.Claim, error) {
-	t.step(StepAdmit, info)
-	next, admissions, err := t.ledger.AdvanceAndAdmit(ctx, tx, c, b.to, b.entries)
-	if err != nil {
-		return c, err
-	}
-	fresh, fault := b.fresh(admissions)
-	if fault != nil {
-		return c, fault
-	}
-	n := offsets.Count(admissions)
-	info.Fresh, info.DuplicatesProducer, info.DuplicatesRedelivered = int(n.Fresh), int(n.Producer), int(n.Redelivery)
-	t.step(StepApply, info)
-	if len(fresh) > 0 {
-		if err := b.messages.apply(ctx, ownedTx{tx}, fresh); err != nil {
-			return c, fmt.Errorf("apply: %w", err)
+	rest := *b
+	rest.records, rest.entries, rest.places = nil, nil, nil
+	for i, r := range b.records {
+		if !at[r] {
+			rest.add(r, b.places[i], b.entries[i])
 		}
 	}
-	return next, t.ledger.Account(ctx, tx, next, n)
-}
-
-// fresh returns the places, in messages, of those whose key is new. A key that
-// was used before for another payload is the message's own fault.
-func (b *batch) fresh(admissions []offsets.Admission) ([]int, *schema.Fault) {
-	places := make([]int, 0, len(admissions))
-	for i := range admissions {
-		switch a := &admissions[i]; a.Outcome {
-		case offsets.Fresh:
-			places = append(places, b.first+i)
-		case offsets.Conflict:
-			return nil, b.conflict(i, a)
-		case offsets.Duplicate:
-		}
-	}
-	return places, nil
-}
-
-// conflict is the fault of record i, whose key was used before.
-func (b *batch) conflict(i int, a *offsets.Admission) *schema.Fault {
-	r := b.records[i]
-	return schema.Faultf(r, schema.ReasonKeyReuse, "the key was used at %s/%d@%d for another payload", r.Topic, a.First.Partition, a.First.Offset)
-}
-
-func (t *transactor) step(s Step, info *BatchInfo) { call2(t.hooks.Step, s, *info) }
-
-// call and call2 call a hook if there is one.
-func call[A any](hook func(A), a A) {
-	if hook != nil {
-		hook(a)
-	}
-}
-
-func call2[A, B any](hook func(A, B), a A, b B) {
-	if hook != nil {
-		hook(a, b)
-	}
+	rest.dead = mergeDead(b.dead, faults)
+	return &rest
 }

@@ -25,6 +25,8 @@ type Config struct {
 	Batch Batch
 	// Retry bounds how a failure that may pass is tried again.
 	Retry Retry
+	// Policy says what becomes of a message that cannot be handled.
+	Policy Policy
 
 	// Owner is how this process calls itself in the ledger and in logs.
 	// Defaults to "host/pid".
@@ -117,6 +119,7 @@ func (c Config) withDefaults() (Config, error) {
 	} {
 		require(d >= 0, path, "must not be negative", d)
 	}
+	c.Policy = c.Policy.withDefaults(require)
 	kafka, err := c.Kafka.withDefaults()
 	c.Kafka = kafka
 	errs = append(errs, err)

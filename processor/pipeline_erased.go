@@ -16,17 +16,22 @@ import (
 
 // decoder turns records into the messages of a batch.
 type decoder interface {
-	// decode adds the records of a chunk to the batch, up to the first one that
-	// cannot be decoded or keyed.
-	decode(ctx context.Context, b *batch, records []schema.Record)
+	// decode decodes and keys one record and adds its message to the batch. The
+	// error is a *schema.Fault, or says that something else is unavailable.
+	decode(ctx context.Context, b *batch, r *schema.Record) error
 	// prepare lets the sink look at its target.
 	prepare(ctx context.Context, conn *pgx.Conn) error
+	// hears reports whether the pipeline wants to be told of duplicates.
+	hears() bool
 }
 
-// messages is the decoded part of a batch.
+// messages are the decoded part of a batch, by place.
 type messages interface {
-	// apply hands the messages at the given places to the sink.
-	apply(ctx context.Context, tx pgx.Tx, places []int) error
+	// apply hands the messages at the places to the sink. The outcomes are one
+	// for each place, or none.
+	apply(ctx context.Context, tx pgx.Tx, places []int) ([]schema.Outcome, error)
+	// duplicate tells the pipeline of a duplicate.
+	duplicate(ctx context.Context, tx pgx.Tx, place int, d Duplicate) error
 }
 
 // typed is a pipeline as a decoder.
@@ -39,40 +44,55 @@ func (t typed[T]) prepare(ctx context.Context, conn *pgx.Conn) error {
 	return nil
 }
 
-func (t typed[T]) decode(ctx context.Context, b *batch, records []schema.Record) {
+func (t typed[T]) hears() bool { return t.OnDuplicate != nil }
+
+func (t typed[T]) decode(ctx context.Context, b *batch, r *schema.Record) error {
+	m, err := t.message(ctx, r)
+	if err != nil {
+		return err
+	}
 	all, ok := b.messages.(*typedMessages[T])
 	if !ok {
-		all = &typedMessages[T]{sink: t.Sink}
+		all = &typedMessages[T]{pipeline: &t.Pipeline}
 		b.messages = all
 	}
-	for i := range records {
-		m, fault := t.message(ctx, &records[i])
-		if fault != nil {
-			b.fault = fault
-			return
-		}
-		all.list = append(all.list, m)
-		b.add(&records[i], m.ID)
+	b.add(r, len(all.list), offsets.Entry{Key: m.ID.ID, Partition: r.Partition, Offset: r.Offset, PayloadSum: t.fingerprint(m)})
+	all.list = append(all.list, m)
+	return nil
+}
+
+func (t typed[T]) fingerprint(m schema.Message[T]) int64 {
+	if t.Fingerprint != nil {
+		return t.Fingerprint(m)
 	}
+	return schema.PayloadSum(m.Record)
 }
 
 // message decodes and keys one record. A panic of user code is the message's
 // own fault: the same bytes would panic again wherever they are read.
-func (t typed[T]) message(ctx context.Context, r *schema.Record) (m schema.Message[T], fault *schema.Fault) {
+func (t typed[T]) message(ctx context.Context, r *schema.Record) (m schema.Message[T], err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			fault = panicFault(r, p)
+			err = panicFault(r, p)
 		}
 	}()
 	m.Record = r
-	var err error
 	if m.Body, err = t.Decode(ctx, r); err != nil {
-		return m, schema.AsFault(err, r, schema.ReasonDecode)
+		return m, blame(err, r, schema.ReasonDecode)
 	}
 	if m.ID, err = t.Key(m); err != nil {
-		return m, schema.AsFault(err, r, schema.ReasonKeyInvalid)
+		return m, blame(err, r, schema.ReasonKeyInvalid)
 	}
 	return m, nil
+}
+
+// blame makes an error of a decoder or a key the record's fault, unless it says
+// that something else is unavailable.
+func blame(err error, r *schema.Record, reason schema.Reason) error {
+	if schema.IsUnavailable(err) {
+		return err
+	}
+	return schema.AsFault(err, r, reason)
 }
 
 func panicFault(r *schema.Record, p any) *schema.Fault {
@@ -80,17 +100,36 @@ func panicFault(r *schema.Record, p any) *schema.Fault {
 }
 
 type typedMessages[T any] struct {
-	sink Sink[T]
-	list []schema.Message[T]
+	pipeline *Pipeline[T]
+	list     []schema.Message[T]
 }
 
-func (t *typedMessages[T]) apply(ctx context.Context, tx pgx.Tx, places []int) (err error) {
+func (t *typedMessages[T]) apply(ctx context.Context, tx pgx.Tx, places []int) (outcomes []schema.Outcome, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = panicFault(nil, p)
 		}
 	}()
-	return t.sink.Apply(ctx, tx, t.at(places))
+	batch := t.at(places)
+	reporter, ok := t.pipeline.Sink.(Reporter[T])
+	if !ok {
+		return nil, t.pipeline.Sink.Apply(ctx, tx, batch)
+	}
+	outcomes, err = reporter.ApplyReport(ctx, tx, batch)
+	if err == nil && len(outcomes) != 0 && len(outcomes) != len(batch) {
+		err = fmt.Errorf("processor: the sink has answered %d outcomes for %d messages", len(outcomes), len(batch))
+	}
+	return outcomes, err
+}
+
+func (t *typedMessages[T]) duplicate(ctx context.Context, tx pgx.Tx, place int, d Duplicate) (err error) {
+	m := t.list[place]
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicFault(m.Record, p)
+		}
+	}()
+	return t.pipeline.OnDuplicate(ctx, tx, m, d)
 }
 
 // at returns the messages at the places, without a copy where they are one run.
@@ -114,10 +153,4 @@ func (p Pipeline[T]) check() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// add notes a record whose message was decoded.
-func (b *batch) add(r *schema.Record, key schema.Key) {
-	b.records = append(b.records, r)
-	b.entries = append(b.entries, offsets.Entry{Key: key.ID, Partition: r.Partition, Offset: r.Offset, PayloadSum: schema.PayloadSum(r)})
 }

@@ -71,19 +71,38 @@ create table dead_letter (
   record_offset  bigint not null,
   topic_id       uuid not null,
   handler        smallint not null,
-  reason         text not null,
-  detail         text not null,
+  reason         text not null,             -- a code, such as value_range
+  detail         text not null,             -- the same in words
   sqlstate       text,
   column_name    text,
   constraint_name text,
-  record_time    timestamptz,
+  record_time    timestamptz not null,
   record_key     bytea,
-  record_value   bytea,                     -- null: a tombstone, or too large and kept by position
-  headers        jsonb not null default '[]',
+  record_value   bytea,                     -- null: a tombstone, or too large and kept by its position
+  value_size     bigint,                    -- in bytes; null: a tombstone
+  headers        jsonb not null default '[]', -- [name, base64 or null] in their order
+  parked         boolean not null default false, -- later records of the record key wait behind it
   state          text not null default 'dead' check (state in ('dead', 'replayed', 'discarded')),
   created_at     timestamptz not null default now(),
   resolved_at    timestamptz,
-  unique (consumer_group, topic, partition, record_offset, topic_id)
+  resolution     text,                      -- what came of it: applied, duplicate, stale, or why it was discarded
+  fixed_value    bytea,                     -- the payload that was replayed in place of the record's
+  unique (consumer_group, topic, partition, record_offset, topic_id, handler)
+);
+create index dead_letter_open on dead_letter (consumer_group, topic, partition, record_offset) where state = 'dead';
+
+-- Messages whose key had been processed, for those who ask to have them kept.
+create table duplicate_message (
+  id              bigint generated always as identity primary key,
+  key             uuid not null,
+  handler         smallint not null,
+  cause           text not null check (cause in ('redelivery', 'producer', 'replay')),
+  topic           text not null,
+  partition       integer not null,
+  record_offset   bigint not null,
+  first_partition integer not null,
+  first_offset    bigint not null,
+  seen_at         timestamptz not null default now()
 );
 
 -- Records to be published after the transaction that wrote them.
