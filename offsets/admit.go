@@ -63,7 +63,7 @@ type Counts struct {
 	Fresh, Producer, Redelivery, Conflicts, DeadLetters int64
 }
 
-// Count counts each admission once.
+// Count counts each admission once; a Replay is not counted, as it passes nothing.
 func Count(admissions []Admission) Counts {
 	var c Counts
 	for i := range admissions {
@@ -74,7 +74,7 @@ func Count(admissions []Admission) Counts {
 			c.Conflicts++
 		case a.Cause == Redelivery:
 			c.Redelivery++
-		default:
+		case a.Cause == Producer:
 			c.Producer++
 		}
 	}

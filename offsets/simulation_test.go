@@ -25,6 +25,7 @@ type simulation struct {
 	workers []*simWorker
 	highest [simPartitions]int64 // next_offset as last seen
 	history []string
+	seen    map[string]bool // what has happened, to prove that everything does
 }
 
 const (
@@ -52,7 +53,7 @@ type violation struct{ what string }
 func (v violation) Error() string { return v.what }
 
 func newSimulation(ctx context.Context, db *tablestest.DB, ledger *offsets.Ledger, conns []*pgx.Conn, choose func(string, int) int) *simulation {
-	s := &simulation{choose: choose, db: db, ledger: ledger}
+	s := &simulation{choose: choose, db: db, ledger: ledger, seen: make(map[string]bool)}
 	for i, conn := range conns {
 		// What the run before has left open would keep its rows locked. Where
 		// there is nothing open, this is a warning.
@@ -90,6 +91,16 @@ func (s *simulation) run(ctx context.Context, steps int) error {
 
 func (s *simulation) note(format string, args ...any) {
 	s.history = append(s.history, fmt.Sprintf(format, args...))
+}
+
+func (s *simulation) see(what string, err error) {
+	switch {
+	case errors.Is(err, offsets.ErrFenced):
+		what += " fenced"
+	case errors.Is(err, offsets.ErrWentBack):
+		what += " went back"
+	}
+	s.seen[what] = true
 }
 
 // step is one step of one worker, or of the world.
@@ -150,6 +161,7 @@ func (s *simulation) reclaim(ctx context.Context, w *simWorker, p int32) error {
 	}
 	next, err := s.ledger.Reclaim(ctx, w.conn, c)
 	s.note("%s reclaims %+v: %+v %v", w.name, c, next, err)
+	s.see("reclaim", err)
 	w.held[p] = next
 	if err != nil {
 		delete(w.held, p)
@@ -174,6 +186,10 @@ func (s *simulation) batch(ctx context.Context, w *simWorker, p int32) error {
 	to := offsets.Position{Next: entries[len(entries)-1].Offset + 1, LeaderEpoch: -1, Records: int64(len(entries))}
 	next, admissions, err := s.advanceAndAdmit(ctx, tx, c, to, entries)
 	s.note("%s passes %+v to %d: %v", w.name, c, to.Next, err)
+	s.see("batch", err)
+	for _, a := range admissions {
+		s.seen[outcomeName(a)] = true
+	}
 	if wrong := s.oracle.passed(w, c, to, entries, admissions, err); wrong != nil {
 		return wrong
 	}
@@ -236,6 +252,7 @@ func (s *simulation) end(ctx context.Context, w *simWorker) error {
 	tx, old, next := w.tx, w.held[w.moved.Partition], w.moved
 	how := s.choose("end", 8)
 	commits := how < 5
+	s.seen[fmt.Sprint("end ", how)] = true
 	s.note("%s ends by %d, committed %t", w.name, how, commits)
 	w.tx, w.keys = nil, nil
 	if commits {

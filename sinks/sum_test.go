@@ -100,9 +100,9 @@ func TestSumEqualKeys(t *testing.T) {
 	}))
 	mustApply(t, db, sink, batch(t, fields,
 		`1={"n":1.0,"c":"a","f":0}`, `2={"n":1.00,"c":"a ","f":-0.0}`, `3={"n":10e-1,"c":"a","f":0e5}`,
-		`4={"n":100,"c":"b","f":1}`, `5={"n":"1e2","c":"b","f":1.0}`, `6={"n":10000,"c":"b","f":1}`, `7={"n":0.0,"c":"","f":1}`, `8={"n":0,"c":" ","f":1}`,
+		`4={"n":100,"c":"b","f":1}`, `5={"n":"1e2","c":"b","f":1.0}`, `6={"n":10000,"c":"b","f":1}`, `7={"n":0.0,"c":"","f":1}`, `8={"n":0,"c":" ","f":1}`, `9={"n":0.050,"c":"b","f":1}`,
 	))
-	equal(t, compact(db, `select n, f, n2 from k order by n`), "0,1,2 1,0,3 100,1,2 10000,1,1")
+	equal(t, compact(db, `select n, f, n2 from k order by n`), "0,1,2 0.05,1,1 1,0,3 100,1,2 10000,1,1")
 }
 
 // Proves what Prepare refuses.

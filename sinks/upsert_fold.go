@@ -78,7 +78,7 @@ func (p *upsertPlan[T]) fold(m *upsertMemory, msg *schema.Message[T]) (err error
 	}
 	st := m.state(p.key)
 	for i, cell := range m.cells {
-		if len(cell) > 0 || p.mode == Replace || !st.written {
+		if len(cell) > 0 || p.mode == Replace {
 			st.row[i] = cell
 		}
 	}

@@ -63,11 +63,22 @@ func rollback[T any](ctx context.Context, b *bench[T]) error {
 }
 
 func (b *bench[T]) applyAndRollBack(ctx context.Context, batch []schema.Message[T]) error {
+	return b.rolledBack(ctx, func(tx pgx.Tx) error { return b.sink.Apply(ctx, tx, batch) })
+}
+
+// rolledBack runs f in a transaction that is rolled back, also where f panics:
+// a transaction that is left open would keep the pool from closing.
+func (b *bench[T]) rolledBack(ctx context.Context, f func(tx pgx.Tx) error) (err error) {
 	tx, err := b.db.Pool.Begin(ctx)
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.sink.Apply(ctx, tx, batch), tx.Rollback(ctx))
+	defer func() {
+		if e := tx.Rollback(ctx); err == nil && !errors.Is(e, pgx.ErrTxClosed) {
+			err = e
+		}
+	}()
+	return f(tx)
 }
 
 // again proves that a batch which was rolled back can be applied again, by the

@@ -25,28 +25,23 @@ func (b *bench[T]) failsClosed(ctx context.Context, tx pgx.Tx, why string) error
 // aborted proves that in a transaction which PostgreSQL has aborted (25P02) the
 // sink reports an error.
 func aborted[T any](ctx context.Context, b *bench[T]) error {
-	tx, err := b.db.Pool.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback(ctx) }()
-	if _, err := tx.Exec(ctx, `select 1 / $1::int`, 0); err == nil {
-		return errors.New("the division by zero was no error")
-	}
-	return b.failsClosed(ctx, tx, "the transaction was aborted")
+	return b.rolledBack(ctx, func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select 1 / $1::int`, 0); err == nil {
+			return errors.New("the division by zero was no error")
+		}
+		return b.failsClosed(ctx, tx, "the transaction was aborted")
+	})
 }
 
 // ended proves that the sink does not go on after the end of its transaction,
 // where each statement would commit by itself.
 func ended[T any](ctx context.Context, b *bench[T]) error {
-	tx, err := b.db.Pool.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	if err := tx.Rollback(ctx); err != nil {
-		return err
-	}
-	return b.failsClosed(ctx, tx, "the transaction had ended")
+	return b.rolledBack(ctx, func(tx pgx.Tx) error {
+		if err := tx.Rollback(ctx); err != nil {
+			return err
+		}
+		return b.failsClosed(ctx, tx, "the transaction had ended")
+	})
 }
 
 // lost proves that the sink reports a connection that is gone.
@@ -55,7 +50,7 @@ func lost[T any](ctx context.Context, b *bench[T]) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback(ctx) }()
+	defer func() { _ = tx.Rollback(ctx) }() // it fails, and releases the connection
 	if err := tx.Conn().Close(ctx); err != nil {
 		return err
 	}
@@ -64,12 +59,12 @@ func lost[T any](ctx context.Context, b *bench[T]) error {
 
 // traced applies a batch and returns the statements of Apply alone.
 func (b *bench[T]) traced(ctx context.Context, batch []schema.Message[T]) (seen []statement, conn *pgx.Conn, err error) {
-	tx, err := b.db.Pool.Begin(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	seen, err = b.trace.during(func() error { return b.sink.Apply(ctx, tx, batch) })
-	return seen, tx.Conn(), errors.Join(err, tx.Rollback(ctx))
+	err = b.rolledBack(ctx, func(tx pgx.Tx) (err error) {
+		conn = tx.Conn()
+		seen, err = b.trace.during(func() error { return b.sink.Apply(ctx, tx, batch) })
+		return err
+	})
+	return seen, conn, err
 }
 
 // inside proves that each statement of the pool goes through the transaction,

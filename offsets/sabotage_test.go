@@ -1,0 +1,95 @@
+package offsets_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/oncestream/oncestream/offsets"
+	"github.com/oncestream/oncestream/schema/tables/tablestest"
+)
+
+// TestSabotage proves that the checkers can fail: each of these breaks one line of
+// the protocol, and the promise that it guards must be seen broken. The ledger
+// as it is passes the same runs.
+func TestSabotage(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		sabotage func(*offsets.Ledger)
+		caughtBy []string
+	}{
+		{"none", func(*offsets.Ledger) {}, nil},
+		{"b: the advance without the old offset", (*offsets.Ledger).SabotageOffsetCondition, []string{"I1", "I2", "I4"}},
+		{"c: the advance's row count not looked at", (*offsets.Ledger).SabotageRowCount, []string{"I1", "I2", "I4"}},
+		{"e: the result of the key insert ignored", (*offsets.Ledger).SabotageInsertResult, []string{"I2"}},
+		{"k: keys scoped by partition", (*offsets.Ledger).SabotageKeyScope, []string{"I2"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			db := tablestest.New(t)
+			db.Exec(worldTables)
+			ledger := newLedger(t, db)
+			test.sabotage(ledger)
+			caught := simulateSeeds(t, db, ledger, connections(t, db, simWorkers))
+			switch {
+			case caught == nil && len(test.caughtBy) > 0:
+				t.Error("the sabotage was not noticed")
+			case caught != nil && !startsWith(caught.Error(), test.caughtBy):
+				t.Errorf("want a violation of %v, got %v", test.caughtBy, caught)
+			case caught != nil:
+				first, _, _ := strings.Cut(caught.Error(), "\n")
+				t.Log(first)
+			}
+		})
+	}
+}
+
+// simulateSeeds runs simulations without a model, so that only the promises are
+// checked, and returns the first violation.
+func simulateSeeds(t *testing.T, db *tablestest.DB, ledger *offsets.Ledger, conns []*pgx.Conn) error {
+	t.Helper()
+	for seed := range uint64(60) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		s := newSimulation(t.Context(), db, ledger, conns, func(_ string, n int) int { return random.IntN(n) })
+		err := s.run(t.Context(), 40)
+		if v, ok := errors.AsType[violation](err); ok {
+			return v
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return nil
+}
+
+func startsWith(text string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if strings.HasPrefix(text, p+":") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestSabotageIdentity (h) shows that it is the identity that keeps a claim from a
+// topic which was created again: by its name alone it is claimed at an offset
+// whose records it never had, and all below it are lost.
+func TestSabotageIdentity(t *testing.T) {
+	db := tablestest.New(t)
+	ledger := newLedger(t, db)
+	old, recreated := offsets.Identity{ClusterID: "c", TopicID: [16]byte{1}}, offsets.Identity{ClusterID: "c", TopicID: [16]byte{2}}
+	if _, _, err := ledger.Claim(t.Context(), db.Pool, "A", old, []offsets.Assigned{{Partition: 0, Start: 100}}); err != nil {
+		t.Fatal(err)
+	}
+	claims, refusals, err := ledger.Claim(t.Context(), db.Pool, "A", recreated, []offsets.Assigned{{Partition: 0}})
+	if err != nil || len(claims) != 0 || len(refusals) != 1 || refusals[0].Code() != "topic_recreated" {
+		t.Errorf("want a refusal, got %v %v %v", claims, refusals, err)
+	}
+	ledger.SabotageIdentity()
+	claims, refusals, err = ledger.Claim(t.Context(), db.Pool, "A", recreated, []offsets.Assigned{{Partition: 0}})
+	if err != nil || len(claims) != 1 || len(refusals) != 0 || claims[0].Next != 100 {
+		t.Errorf("want the sabotaged claim to lose 100 records, got %v %v %v", claims, refusals, err)
+	}
+}
