@@ -3,7 +3,6 @@ package processor
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -222,13 +221,17 @@ func (a *attempt) close(ctx context.Context, tx pgx.Tx, c offsets.Claim) error {
 	for i, f := range dead {
 		letters[i] = a.policy.letter(f)
 	}
+	if err := a.ledger.Forget(ctx, tx, a.forgotten); err != nil {
+		return err
+	}
+	if err := a.ledger.SetAside(ctx, tx, letters); err != nil {
+		return err
+	}
 	keep, results := a.kept()
-	return errors.Join(
-		a.ledger.Forget(ctx, tx, a.forgotten),
-		a.ledger.SetAside(ctx, tx, letters),
-		a.ledger.Keep(ctx, tx, keep, results),
-		a.ledger.Account(ctx, tx, c, a.counts),
-	)
+	if err := a.ledger.Keep(ctx, tx, keep, results); err != nil {
+		return err
+	}
+	return a.ledger.Account(ctx, tx, c, a.counts)
 }
 
 // kept are the entries that have a result.

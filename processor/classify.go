@@ -82,7 +82,8 @@ func classifyState(state string) class {
 	switch state[:2] {
 	case "08", "40", "53", "55", "57", "58":
 		return outage
-	case "22", "23", "42",
+	case "21", // cardinality_violation: two keys that only the database finds equal
+		"22", "23", "42",
 		"54": // program_limit_exceeded: a value nested or wide beyond what the server takes
 		return ownFault
 	}

@@ -178,6 +178,22 @@ func (e *engine) claim(intake context.Context, w *worker) (offsets.Claim, error)
 	return claim, err
 }
 
+// recall learns which record keys are blocked by parked dead letters.
+func (e *engine) recall(intake context.Context, w *worker) (*history, error) {
+	h := &history{rate: rate{limit: e.policy.MaxDeadLetterRate, window: int64(e.policy.DeadLetterWindow)}, parked: map[string]bool{}}
+	if e.policy.OnError != Park {
+		return h, nil
+	}
+	err := e.persist(intake, w.log, "recall", w.partition, func(ctx context.Context) error {
+		keys, err := e.ledger.Blocked(ctx, e.pool, w.partition, nil)
+		for _, k := range keys {
+			h.parked[string(k)] = true
+		}
+		return err
+	})
+	return h, err
+}
+
 // beginning is where a partition starts that the ledger does not know: one that
 // has appeared after the group's first start is read from its beginning.
 func (e *engine) beginning(ctx context.Context, partition int32) (int64, error) {

@@ -65,6 +65,8 @@ type BatchInfo struct {
 	// key, and the Duplicates how many had not, by cause.
 	Records, Fresh                            int
 	DuplicatesProducer, DuplicatesRedelivered int
+	// DeadLetters is how many records were set aside.
+	DeadLetters int
 	// Elapsed is the time from the begin of the transaction to now.
 	Elapsed time.Duration
 }

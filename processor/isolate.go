@@ -106,6 +106,9 @@ func mergeDead(a, b []*schema.Fault) []*schema.Fault {
 // haltAt is a fault at which the partition halts whatever on_error says.
 type haltAt struct{ *schema.Fault }
 
+// Unwrap returns the fault itself.
+func (h *haltAt) Unwrap() error { return h.Fault }
+
 // letter is the dead letter of a fault.
 func (p Policy) letter(f *schema.Fault) offsets.DeadLetter {
 	d := offsets.DeadLetter{

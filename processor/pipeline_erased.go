@@ -89,10 +89,17 @@ func (t typed[T]) message(ctx context.Context, r *schema.Record) (m schema.Messa
 // blame makes an error of a decoder or a key the record's fault, unless it says
 // that something else is unavailable.
 func blame(err error, r *schema.Record, reason schema.Reason) error {
-	if schema.IsUnavailable(err) {
+	if unavailable(err) {
 		return err
 	}
 	return schema.AsFault(err, r, reason)
+}
+
+// unavailable reports whether an error says nothing of the message: a schema
+// registry that does not answer, or the end of the context.
+func unavailable(err error) bool {
+	var u interface{ Unavailable() bool }
+	return errors.As(err, &u) && u.Unavailable() || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func panicFault(r *schema.Record, p any) *schema.Fault {

@@ -14,6 +14,9 @@ type Policy struct {
 	// payload: DeadLetter, Ignore (it counts as a duplicate) or Halt.
 	// Defaults to DeadLetter.
 	OnKeyReuse Action
+	// RecordDuplicates keeps a row for each duplicate in the ledger's table
+	// duplicate_message. Defaults to false.
+	RecordDuplicates bool
 	// MaxDeadLetterRate halts a partition when more than this share of its last
 	// DeadLetterWindow records became dead letters: a topic is not drained into
 	// them because something else is wrong. 1 never halts. Defaults to 0.5.

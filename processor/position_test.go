@@ -183,6 +183,7 @@ func runToHalt(t *testing.T, w *world, p processor.Pipeline[string]) processor.H
 	t.Helper()
 	halts := make(chan processor.Halt, 10)
 	cfg := w.config()
+	cfg.Policy = processor.Policy{OnError: processor.HaltPartition, OnKeyReuse: processor.HaltPartition}
 	cfg.Hooks.Halted = func(h processor.Halt) { halts <- h }
 	err := tryToEnd(t, newProcessor(t, cfg, p))
 	if err == nil {

@@ -3,7 +3,6 @@ package processor
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -96,34 +95,19 @@ type replay struct {
 
 // batch replays what was read of a partition.
 func (r *replay) batch(ctx context.Context, partition int32, chunks []chunk) error {
-	for len(chunks) > 0 {
-		b := newBatch(ctx, r.p.decoder, chunks)
-		if len(b.records) > 0 {
-			if err := r.transact(ctx, b); err != nil {
-				return fmt.Errorf("processor: replay %s: %w", b.records[0].Position(), err)
-			}
-		}
-		r.count(partition, len(b.records))
-		if b.fault == nil {
-			return nil
-		}
-		r.count(partition, 1)
-		r.fault(b.fault)
-		chunks = behind(chunks, b.fault.Record.Offset)
+	b, _ := newBatch(ctx, r.p.decoder, false, chunks)
+	if b.ends != nil {
+		return fmt.Errorf("processor: replay %s/%d@%d: %w", r.p.cfg.Kafka.Topic, partition, b.to.Next, b.ends)
 	}
-	return nil
-}
-
-// behind returns the chunks without the records up to the offset.
-func behind(chunks []chunk, offset int64) []chunk {
-	for i := range chunks {
-		n := slices.IndexFunc(chunks[i].records, func(r schema.Record) bool { return r.Offset > offset })
-		if n >= 0 {
-			rest := slices.Clone(chunks[i:])
-			rest[0].records = rest[0].records[n:]
-			return rest
+	if len(b.records) > 0 {
+		if err := r.transact(ctx, b); err != nil {
+			return fmt.Errorf("processor: replay %s: %w", b.records[0].Position(), err)
 		}
 	}
+	for _, f := range b.dead {
+		r.fault(f)
+	}
+	r.count(partition, int(b.to.Records))
 	return nil
 }
 
@@ -138,11 +122,14 @@ func (r *replay) transact(ctx context.Context, b *batch) error {
 	if err != nil {
 		return err
 	}
-	places := r.judge(b, admissions)
-	if len(places) == 0 {
+	fresh := r.judge(b, admissions)
+	if len(fresh) == 0 {
 		return nil
 	}
-	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error { return b.messages.apply(ctx, ownedTx{savepoint}, places) })
+	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
+		_, err := b.messages.apply(ctx, ownedTx{savepoint}, b.pick(fresh))
+		return err
+	})
 	if err != nil && classify(err) != ownFault {
 		return err
 	}
@@ -152,10 +139,9 @@ func (r *replay) transact(ctx context.Context, b *batch) error {
 	return nil
 }
 
-// judge counts the admissions and returns the places of the messages that are
-// new.
+// judge counts the admissions and returns the messages that are new.
 func (r *replay) judge(b *batch, admissions []offsets.Admission) []int {
-	var places []int
+	var fresh []int
 	for i := range admissions {
 		switch a := &admissions[i]; {
 		case a.Outcome == offsets.Conflict:
@@ -164,12 +150,12 @@ func (r *replay) judge(b *batch, admissions []offsets.Admission) []int {
 		case a.Outcome == offsets.Fresh && !r.fresh[b.entries[i].Key]:
 			r.fresh[b.entries[i].Key] = true
 			r.fresher(b.records[i])
-			places = append(places, b.first+i)
+			fresh = append(fresh, i)
 		default:
 			r.report.Duplicates++
 		}
 	}
-	return places
+	return fresh
 }
 
 func (r *replay) count(partition int32, records int) {

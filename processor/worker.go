@@ -29,11 +29,12 @@ type worker struct {
 	// abort ends the transaction in work, too.
 	abort context.CancelFunc
 	// done is closed when the goroutine has ended; claim may be read then.
-	done   chan struct{}
-	claim  offsets.Claim
-	held   bool        // claim is ours, as far as we know
-	paused atomic.Bool // by the source, because the queue is full
-	moved  bool        // something was committed since the pause began to grow
+	done    chan struct{}
+	claim   offsets.Claim
+	history *history
+	held    bool        // claim is ours, as far as we know
+	paused  atomic.Bool // by the source, because the queue is full
+	moved   bool        // something was committed since the pause began to grow
 }
 
 func (e *engine) newWorker(partition int32) *worker {
@@ -94,6 +95,9 @@ func (w *worker) hold(intake, work context.Context) error {
 		return err
 	}
 	w.claim, w.held = claim, true
+	if w.history, err = w.e.recall(intake, w); err != nil {
+		return err
+	}
 	call2(w.e.cfg.Hooks.Claimed, w.e.cfg.Kafka.Topic, claim)
 	w.log.LogAttrs(work, slog.LevelDebug, "claimed", slog.Int64("epoch", claim.Epoch), slog.Int64("offset", claim.Next))
 	w.e.source.seek(w, claim)
@@ -138,18 +142,37 @@ func (w *worker) prepare(ctx context.Context, ready chan<- *batch) error {
 		if err != nil {
 			return err
 		}
-		b := newBatch(ctx, w.e.decoder, chunks)
 		w.e.source.roomAgain(w)
+		if err := w.decode(ctx, ready, chunks); err != nil {
+			return err
+		}
+	}
+}
+
+// decode makes batches of chunks: one, or more where something that decoding
+// needs is unavailable for a while.
+func (w *worker) decode(ctx context.Context, ready chan<- *batch, chunks []chunk) error {
+	pause := w.e.cfg.Retry.newBackOff()
+	for len(chunks) > 0 {
+		b, rest := newBatch(ctx, w.e.decoder, w.e.policy.OnError == HaltPartition, chunks)
+		chunks = rest
 		select {
 		case ready <- b:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		if b.fault != nil {
+		if b.ends == nil {
+			return nil
+		}
+		if !unavailable(b.ends) {
 			<-ctx.Done() // nothing may be handled before the record at fault is
 			return ctx.Err()
 		}
+		if err := w.e.pause(ctx, w.log, "decode", b.ends, pause.NextBackOff()); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // commit handles batches until there are no more or one cannot be passed.
@@ -173,8 +196,8 @@ func (w *worker) handle(intake, work context.Context, b *batch) error {
 			return err
 		}
 	}
-	if b.fault != nil {
-		return &haltError{string(b.fault.Reason), b.fault}
+	if f, ok := errors.AsType[*schema.Fault](b.ends); ok {
+		return &haltError{string(f.Reason), f}
 	}
 	return nil
 }
@@ -184,11 +207,16 @@ func (w *worker) handle(intake, work context.Context, b *batch) error {
 func (w *worker) pass(intake, work context.Context, b *batch) error {
 	pause := w.e.cfg.Retry.newBackOff()
 	for attempt := 1; ; attempt++ {
-		next, err := w.e.transact(work, w.claim, b)
+		next, err := w.e.transact(work, w.claim, b, w.history)
 		if err == nil {
 			w.claim, w.moved = next, true
+			w.passed(work, b)
 			w.e.source.publish(w, next)
 			return nil
+		}
+		var halt *haltError
+		if errors.As(err, &halt) {
+			return err
 		}
 		c := classify(err)
 		if c == unknownCommit {
@@ -202,7 +230,12 @@ func (w *worker) pass(intake, work context.Context, b *batch) error {
 		case c == superseded:
 			return err
 		case c == ownFault:
-			return w.isolate(intake, work, b, err)
+			rest, final := w.withoutFault(b, err)
+			if final != nil {
+				return w.cutBefore(intake, work, b, final)
+			}
+			b = rest
+			continue
 		case c == systemic:
 			return &haltError{"systemic", err}
 		case c == uncertain && attempt >= w.e.cfg.Retry.Attempts:
@@ -214,27 +247,53 @@ func (w *worker) pass(intake, work context.Context, b *batch) error {
 	}
 }
 
-// isolate halves a batch in which one message has a fault of its own, until
-// that message stands alone: those before it pass, and the partition halts at
-// it. Where the error names the record, the cut is made there at once.
-func (w *worker) isolate(intake, work context.Context, b *batch, err error) error {
-	if len(b.records) <= 1 {
-		var r *schema.Record
-		if len(b.records) == 1 {
-			r = b.records[0]
+// withoutFault says how to go on with a batch in which messages have a fault of
+// their own: without them, where they are known; in isolation, where they are
+// not. A fault at which the partition is to halt is returned instead.
+func (w *worker) withoutFault(b *batch, err error) (*batch, *schema.Fault) {
+	faults := faultsOf(err)
+	if len(faults) == 0 {
+		if !b.isolate {
+			isolated := *b
+			isolated.isolate = true
+			return &isolated, nil
 		}
-		f := faultOf(err, r)
-		return &haltError{string(f.Reason), f}
+		// COMMIT itself was refused, although each message had passed alone.
+		var first *schema.Record
+		if len(b.records) > 0 {
+			first = b.records[0]
+		}
+		return nil, faultOf(err, first)
 	}
-	n := len(b.records) / 2
-	if f, ok := errors.AsType[*schema.Fault](err); ok && f.Record != nil {
-		n = max(1, b.place(f.Record))
+	var keyReuse *haltAt
+	if w.e.policy.OnError == HaltPartition || errors.As(err, &keyReuse) {
+		return nil, faults[0]
 	}
-	head, tail := b.split(n)
-	if err := w.pass(intake, work, head); err != nil {
-		return err
+	return b.without(faults), nil
+}
+
+// cutBefore passes what stands before the message at fault, and halts there.
+func (w *worker) cutBefore(intake, work context.Context, b *batch, f *schema.Fault) error {
+	if n := b.place(f.Record); n >= 0 {
+		head, _ := b.split(n)
+		head.isolate = false
+		if head.to.Next > w.claim.Next {
+			if err := w.pass(intake, work, head); err != nil {
+				return err
+			}
+		}
 	}
-	return w.pass(intake, work, tail)
+	return &haltError{string(f.Reason), f}
+}
+
+// passed says what was set aside.
+func (w *worker) passed(work context.Context, b *batch) {
+	if len(b.dead) == 0 {
+		return
+	}
+	first := b.dead[0]
+	w.log.LogAttrs(work, slog.LevelWarn, "records were set aside as dead letters", slog.Int("records", len(b.dead)),
+		slog.Int64("offset", first.Record.Offset), slog.String("code", string(first.Reason)), slog.Any("reason", first))
 }
 
 // resolve finds out whether a COMMIT without an answer was done: it claims
