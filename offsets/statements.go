@@ -17,7 +17,8 @@ type statements struct {
 	advance, look, account               string
 	admit, admitAdvanced, find, progress string
 	setAside, blocked, forget, results   string
-	duplicates                           string
+	duplicates, deadLetters              string
+	lock, resolve, resettle              string
 }
 
 func newStatements(schema string) statements {
@@ -52,5 +53,9 @@ func newStatements(schema string) statements {
 		forget:        in(sqlForget),
 		results:       in(sqlResults),
 		duplicates:    in(sqlDuplicates),
+		deadLetters:   in(sqlDeadLetters),
+		lock:          in(sqlLock),
+		resolve:       in(sqlResolve),
+		resettle:      in(sqlResettle),
 	}
 }
