@@ -91,17 +91,23 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 	if c.result != nil {
 		d.Fatalf(t, "%s is still waiting", c.name)
 	}
-	c.result = make(chan func() string, 1) // one result, which may come before it is asked for
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
-	result := c.result
-	go func() { // ends with its operation; waitFor or settle takes the result
-		defer cancel()
-		result <- operation(ctx)
-	}()
-	if a.has("lock_timeout") {
+	s.launch(t, c, operation)
+	if a.has("lock_timeout") { // it ends by itself
 		return s.waitFor(t, c)
 	}
 	return s.settle(t, c)
+}
+
+// launch lets the operation run. Its goroutine ends with it; settle and waitFor
+// take the result.
+func (s *scenario) launch(t *testing.T, c *session, operation func(context.Context) func() string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	result := make(chan func() string, 1) // one result, which may come before it is asked for
+	c.result = result
+	go func() {
+		defer cancel()
+		result <- operation(ctx)
+	}()
 }
 
 // atOnce does what needs no statement of the ledger.

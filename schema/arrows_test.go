@@ -38,8 +38,14 @@ func (p listed) path() string { return strings.TrimPrefix(p.ImportPath, module) 
 // testSupport reports whether the package is for tests, ours or our users'.
 func testSupport(path string) bool { return strings.HasSuffix(path, "test") }
 
+// ships reports whether the package is in the library or the program that users
+// get. A further command, for measurements, may start servers as tests do.
+func (p listed) ships() bool {
+	return !strings.HasPrefix(p.path(), "cmd/") || p.path() == "cmd/oncestream"
+}
+
 // faults returns each import of p that points up or sideways, and each that
-// brings test code into the binary. Test support may import what it tests.
+// brings test code into what ships. Test support may import what it tests.
 func (p listed) faults() []string {
 	if testSupport(p.path()) {
 		return nil
@@ -50,7 +56,7 @@ func (p listed) faults() []string {
 		ours, isOurs := strings.CutPrefix(path, module)
 		to, _, _ := strings.Cut(ours, "/")
 		switch {
-		case path == "testing" || isOurs && testSupport(ours):
+		case p.ships() && (path == "testing" || isOurs && testSupport(ours)):
 			faults = append(faults, fmt.Sprintf("%s imports test code: %s", p.path(), path))
 		case p.path() == "schema" && isOurs:
 			faults = append(faults, "schema is the ground, and imports "+ours)
@@ -125,6 +131,7 @@ func TestArrowsAreChecked(t *testing.T) {
 		{"processor/processortest", "schema/tables/tablestest", false},
 		{"cmd/oncestream", "sinks", false},
 		{"cmd/oncestream", "sinks/sinkstest", true},
+		{"cmd/other", "processor/processortest", false},
 	} {
 		p := listed{ImportPath: module + c.from, Imports: []string{"fmt", module + c.to}}
 		if got := len(p.faults()) == 1; got != c.wrong {

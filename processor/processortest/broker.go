@@ -169,7 +169,8 @@ func (b *RealBroker) ListenerAddr(name string) string {
 	return b.layout.addr(name)
 }
 
-// Stop stops the broker in good order.
+// Stop stops the broker in good order, and kills it when that takes longer than
+// 30 seconds, which is an error. A broker that is down stays so.
 func (b *RealBroker) Stop(ctx context.Context) error {
 	if b.machine == nil {
 		return ErrNotOurs

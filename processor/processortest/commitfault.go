@@ -13,8 +13,8 @@ import (
 // CommitFault is what befalls one COMMIT on its way to PostgreSQL or back.
 type CommitFault string
 
-// The faults of a COMMIT. What the client learns is the same in all but the
-// first: an error that tells nothing.
+// The faults of a COMMIT. What the client learns is the same in all of them: an
+// error that tells nothing.
 const (
 	// NoFault lets the COMMIT and its answer pass.
 	NoFault CommitFault = ""

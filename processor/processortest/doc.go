@@ -20,7 +20,8 @@
 //  3. the jars of the same version, fetched once by Maven into the user's
 //     cache folder, where Java 17 and Maven are found.
 //
-// A broker from 2 or 3 dies with the test binary, even when that is killed.
+// A broker from 3 dies with the test binary, even when that is killed; one from
+// 2 too, by the reaper of testcontainers, unless that is switched off.
 //
 // The broker, the workers and their signals need a Unix system; the rest works
 // everywhere.
