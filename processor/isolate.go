@@ -62,16 +62,17 @@ func (a *attempt) under(ctx context.Context, tx pgx.Tx, numbers []int) error {
 }
 
 // reject sets messages aside within the transaction; their keys, which were
-// admitted with the others, are forgotten. A policy that is about what follows
-// a message ends the transaction instead: it is tried again with the message
-// known.
+// admitted with the others, are forgotten. Where the message decides about later
+// ones (a policy that parks or halts, a repeat of it in this batch that was taken
+// for its duplicate), the transaction ends instead: it is tried again with the
+// message known, so that the outcome does not depend on how batches are cut.
 func (a *attempt) reject(faults []*schema.Fault) error {
 	if a.policy.OnError != DeadLetter {
 		return schema.Faults(faults)
 	}
 	for _, f := range faults {
 		n := a.place(f.Record)
-		if n < 0 {
+		if n < 0 || a.repeated(n) {
 			return schema.Faults{f}
 		}
 		a.aside = append(a.aside, f)
@@ -79,6 +80,17 @@ func (a *attempt) reject(faults []*schema.Fault) error {
 		a.counts.Fresh--
 	}
 	return nil
+}
+
+// repeated reports whether another message of the batch has the key of
+// message n.
+func (b *batch) repeated(n int) bool {
+	for i := range b.entries {
+		if i != n && b.entries[i].Key == b.entries[n].Key {
+			return true
+		}
+	}
+	return false
 }
 
 // faultsOf returns the faults within an error that name their records.

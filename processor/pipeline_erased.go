@@ -21,6 +21,8 @@ type decoder interface {
 	decode(ctx context.Context, b *batch, r *schema.Record) error
 	// prepare lets the sink look at its target.
 	prepare(ctx context.Context, conn *pgx.Conn) error
+	// overwriter is the sink, where it can tell whether it overwrites.
+	overwriter() (Overwriter, bool)
 	// hears reports whether the pipeline wants to be told of duplicates.
 	hears() bool
 }
@@ -42,6 +44,11 @@ func (t typed[T]) prepare(ctx context.Context, conn *pgx.Conn) error {
 		return p.Prepare(ctx, conn)
 	}
 	return nil
+}
+
+func (t typed[T]) overwriter() (Overwriter, bool) {
+	o, ok := any(t.Sink).(Overwriter)
+	return o, ok
 }
 
 func (t typed[T]) hears() bool { return t.OnDuplicate != nil }
@@ -98,8 +105,7 @@ func blame(err error, r *schema.Record, reason schema.Reason) error {
 // unavailable reports whether an error says nothing of the message: a schema
 // registry that does not answer, or the end of the context.
 func unavailable(err error) bool {
-	var u interface{ Unavailable() bool }
-	return errors.As(err, &u) && u.Unavailable() || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+	return schema.IsUnavailable(err) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 func panicFault(r *schema.Record, p any) *schema.Fault {

@@ -123,6 +123,9 @@ func (r *replay) transact(ctx context.Context, b *batch) error {
 		return err
 	}
 	fresh := r.judge(b, admissions)
+	if err := r.tell(ctx, tx, b, admissions); err != nil {
+		return err
+	}
 	if len(fresh) == 0 {
 		return nil
 	}
@@ -135,6 +138,22 @@ func (r *replay) transact(ctx context.Context, b *batch) error {
 	}
 	if err != nil {
 		r.fault(faultOf(err, nil))
+	}
+	return nil
+}
+
+// tell lets the pipeline know of the duplicates, as a run would.
+func (r *replay) tell(ctx context.Context, tx pgx.Tx, b *batch, admissions []offsets.Admission) error {
+	if !r.p.decoder.hears() {
+		return nil
+	}
+	for i := range admissions {
+		if a := &admissions[i]; a.Outcome == offsets.Duplicate {
+			d := Duplicate{Cause: offsets.Replay, Partition: a.First.Partition, Offset: a.First.Offset, At: a.ProcessedAt, Result: a.Result}
+			if err := b.messages.duplicate(ctx, ownedTx{tx}, b.places[i], d); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
