@@ -11,12 +11,15 @@ import (
 )
 
 // Column says where the value of one column comes from. Make it with [Field],
-// [Col] or [Const], or fill it in.
+// [Col], [Computed] or [Constant], or fill it in.
 type Column[T any] struct {
 	// Name is the column of the table, as it is; it is never folded.
 	Name string
-	// Field names the source in errors: the path of a field in the body.
+	// Field names the source in errors: the path of a field in the body, or the
+	// expression.
 	Field string
+	// Uses are the paths of the fields that Value reads. Defaults to Field.
+	Uses []string
 	// OfRecord says that Value reads the record only and not the body, so that
 	// it has an answer for a tombstone too. Defaults to false.
 	OfRecord bool
@@ -75,7 +78,12 @@ func Col[T any](column string, from func(m schema.Message[T]) any) Column[T] {
 // Const gives each message the same whole number, such as 1 to count messages
 // with a [Sum].
 func Const[T any](column string, n int64) Column[T] {
-	value := schema.Value{Kind: schema.Number, Raw: strconv.AppendInt(nil, n, 10)}
+	return Constant[T](column, numberValue(n))
+}
+
+// Constant gives each message the same value: a text, a number with its digits,
+// true or false, JSON, or null.
+func Constant[T any](column string, value schema.Value) Column[T] {
 	return Column[T]{
 		Name: column, Field: string(value.Raw), OfRecord: true,
 		Value: func(*schema.Message[T]) (schema.Value, error) { return value, nil },
@@ -87,7 +95,11 @@ func Const[T any](column string, n int64) Column[T] {
 func Paths(columns ...Column[schema.Row]) []string {
 	var paths []string
 	for _, c := range columns {
-		if !c.OfRecord {
+		switch {
+		case c.OfRecord:
+		case c.Uses != nil:
+			paths = append(paths, c.Uses...)
+		default:
 			paths = append(paths, c.Field)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/parser"
 
@@ -19,7 +20,8 @@ import (
 // it that could answer differently the next time: no clock, no random, no order
 // of a map. An expression of 10,000 nodes is refused.
 //
-//	amount * 1.19                 fields by their path; numbers keep every digit
+//	amount * 1.19                 fields by their path; numbers keep every digit, and one
+//	                              that is too long for an int64 or a float is dec("…")
 //	order.customer.id             fields within fields; field("a b") for other names
 //	items[0].sku, len(items)      into arrays and objects; a negative index counts from the end
 //	$topic, $partition, $offset   the record, by the names of [Field]
@@ -95,7 +97,7 @@ type program struct {
 // node computes a part of an expression.
 type node struct {
 	eval func(m *schema.Message[schema.Row]) (any, error)
-	kind kind // what eval returns besides null, where that is known
+	kind operand // what eval returns besides null, where that is known
 }
 
 func compile(expression string, fields *schema.Fields) (*program, error) {
@@ -106,7 +108,7 @@ func compile(expression string, fields *schema.Fields) (*program, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", expression, err)
 	}
-	c := &compiler{source: []rune(expression), fields: fields}
+	c := &compiler{source: []rune(expression), fields: fields, seen: map[ast.Node]bool{}}
 	root, err := c.node(tree.Node)
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", expression, err)

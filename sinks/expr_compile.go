@@ -16,13 +16,22 @@ type compiler struct {
 	source []rune
 	fields *schema.Fields
 	paths  []string
+	seen   map[ast.Node]bool
 }
 
 // message is what an expression is computed for.
 type message = *schema.Message[schema.Row]
 
+// errShared refuses a < b < c and a ?: b: the parser puts one node in two places,
+// which nested would double the work with each level.
+var errShared = errors.New("this would be computed twice: write a < b and b < c, or a ?? b")
+
 // node compiles one node of the tree. Errors are located.
 func (c *compiler) node(n ast.Node) (node, error) {
+	if c.seen[n] {
+		return node{}, c.locate(n, errShared)
+	}
+	c.seen[n] = true
 	out, err := c.kinds(n)
 	if err != nil {
 		return out, c.locate(n, err)
@@ -189,9 +198,9 @@ func (c *compiler) place(path string) (*fieldPlace, error) {
 func ofRecord(path string) (node, error) {
 	switch path {
 	case "$time":
-		return node{func(m message) (any, error) { return m.Time.UTC(), nil }, moment}, nil
+		return node{func(m message) (any, error) { return m.Time.UTC(), nil }, isMoment}, nil
 	case "$tombstone":
-		return node{func(m message) (any, error) { return m.Tombstone(), nil }, boolean}, nil
+		return node{func(m message) (any, error) { return m.Tombstone(), nil }, isBool}, nil
 	}
 	value := pseudoField(path)
 	if value == nil {
@@ -204,7 +213,7 @@ var pseudoNames = []string{"$key", "$topic", "$partition", "$offset", "$time", "
 
 // typed compiles an operand that must be of the kind. What is known to be of
 // another one is an error now, else of the message.
-func (c *compiler) typed(n ast.Node, want kind) (node, error) {
+func (c *compiler) typed(n ast.Node, want operand) (node, error) {
 	out, err := c.node(n)
 	if err != nil {
 		return out, err
@@ -212,7 +221,7 @@ func (c *compiler) typed(n ast.Node, want kind) (node, error) {
 	if out.kind == want {
 		return out, nil
 	}
-	if out.kind != anything {
+	if out.kind != unknown {
 		return out, c.locate(n, fmt.Errorf("%s is needed, this is %s", want, out.kind))
 	}
 	eval := out.eval

@@ -24,7 +24,7 @@ func (d document) each(visit func(name string, v jsontext.Value) bool) error {
 	if _, err := dec.ReadToken(); err != nil {
 		return errBroken
 	}
-	for kind := dec.PeekKind(); kind != ']' && kind != '}'; kind = dec.PeekKind() {
+	for next := dec.PeekKind(); next != ']' && next != '}'; next = dec.PeekKind() {
 		name := ""
 		if !d.array() {
 			token, err := dec.ReadToken()
@@ -65,8 +65,8 @@ func (d document) member(name string) (any, error) {
 }
 
 // items returns the members of an array.
-func (d document) items() (list, error) {
-	var all list
+func (d document) items() (elements, error) {
+	var all elements
 	var bad error
 	err := d.each(func(_ string, v jsontext.Value) bool {
 		var item any

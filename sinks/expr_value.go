@@ -19,40 +19,40 @@ import (
 // array) or a list (an array that the expression itself writes).
 
 // kind names the types of values, for errors and for what is known beforehand.
-type kind string
+type operand string
 
 const (
-	anything kind = "" // not known before a message comes
-	null     kind = "null"
-	boolean  kind = "true or false"
-	number   kind = "a number"
-	text     kind = "a text"
-	moment   kind = "a moment"
-	object   kind = "an object"
-	sequence kind = "an array"
+	unknown  operand = "" // not known before a message comes
+	isNull   operand = "null"
+	isBool   operand = "true or false"
+	isNumber operand = "a number"
+	isText   operand = "a text"
+	isMoment operand = "a moment"
+	isObject operand = "an object"
+	isArray  operand = "an array"
 )
 
-type list []any
+type elements []any
 
-func kindOf(v any) kind {
+func kindOf(v any) operand {
 	switch v := v.(type) {
 	case bool:
-		return boolean
+		return isBool
 	case *apd.Decimal:
-		return number
+		return isNumber
 	case string:
-		return text
+		return isText
 	case time.Time:
-		return moment
-	case list:
-		return sequence
+		return isMoment
+	case elements:
+		return isArray
 	case document:
 		if v.array() {
-			return sequence
+			return isArray
 		}
-		return object
+		return isObject
 	default:
-		return null
+		return isNull
 	}
 }
 
@@ -89,7 +89,7 @@ func toValue(v any) (schema.Value, error) {
 			return schema.Value{Kind: schema.Array, Raw: v}, nil
 		}
 		return schema.Value{Kind: schema.Object, Raw: v}, nil
-	case list:
+	case elements:
 		return schema.Value{}, errors.New("the expression is an array; it can only be the right side of in")
 	default:
 		return schema.ValueOf(v) // nil, a text or a decimal
@@ -138,16 +138,19 @@ func calculate(f func(c *apd.Context, d, x, y *apd.Decimal) (apd.Condition, erro
 	c := exact()
 	return func(x, y *apd.Decimal) (any, error) {
 		d := new(apd.Decimal)
-		flags, err := f(c, d, x, y)
-		switch {
-		case err == nil:
-			return d, nil
-		case flags.DivisionByZero(), flags.DivisionUndefined():
-			return nil, errZero
-		default:
+		if _, err := f(c, d, x, y); err != nil {
 			return nil, errDigits
 		}
+		return d, nil
 	}
+}
+
+// remainder has the sign of x, as in PostgreSQL.
+func remainder(x, y *apd.Decimal) (any, error) {
+	if y.IsZero() {
+		return nil, errZero
+	}
+	return calculate((*apd.Context).Rem)(x, y)
 }
 
 var errZero = schema.Faultf(nil, schema.ReasonValueRange, "division by zero")
