@@ -74,7 +74,10 @@ func (s *EachSink[T]) ApplyReport(ctx context.Context, tx pgx.Tx, batch []schema
 		return err
 	}
 	if s.savepoints {
-		return results.list, gather(batch, one)
+		if err := gather(batch, one); err != nil {
+			return nil, err
+		}
+		return results.list, nil
 	}
 	for i := range batch {
 		if err := one(i, &batch[i]); err != nil {

@@ -1,6 +1,8 @@
 package sinks
 
 import (
+	"encoding/binary"
+
 	"github.com/oncestream/oncestream/schema"
 )
 
@@ -12,6 +14,11 @@ type rowEncoder[T any] struct {
 
 // nullCell is an encoded null.
 var nullCell = []byte{0xff, 0xff, 0xff, 0xff}
+
+// int8Cell is an encoded bigint.
+func int8Cell(n int64) []byte {
+	return binary.BigEndian.AppendUint64(binary.BigEndian.AppendUint32(nil, 8), uint64(n))
+}
 
 func newRowEncoder[T any](columns []bound[T]) *rowEncoder[T] {
 	e := &rowEncoder[T]{columns: columns, targets: make([]target, len(columns))}
@@ -77,7 +84,7 @@ func (e *rowEncoder[T]) complete(row cells, r *schema.Record) error {
 	return nil
 }
 
-func absent(r *schema.Record, field, column, what string) error {
+func absent(r *schema.Record, field, column, what string) *schema.Fault {
 	f := schema.Faultf(r, schema.ReasonNotNull, "the value is %s, and the column needs one", what)
 	f.Field, f.Column = field, column
 	return f

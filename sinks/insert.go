@@ -19,8 +19,8 @@ import (
 // normally is all of them; rows of another shape come after it.
 //
 // A tombstone is a [schema.ReasonTombstone] fault, for there is no row to append.
-// Running again on the same batch appends it again: Insert relies on the
-// idempotency key or on a unique constraint of the table.
+// Running again on the same batch appends it again, unless a unique constraint
+// of the table stands against it; OnConflict says what that means.
 //
 // Use it as a pointer, and call Prepare first.
 type Insert[T any] struct {
@@ -32,6 +32,15 @@ type Insert[T any] struct {
 	Columns []Column[T]
 	// Fields are the decoder's. Needed only where Columns is empty.
 	Fields *schema.Fields
+	// OnConflict says what a row means that the table refuses because of one that
+	// is there. Defaults to [ConflictDuplicate] where KeyFields are given and the
+	// table has a unique index on exactly their columns, else to [ConflictError].
+	OnConflict ConflictRule
+	// KeyFields are the Field of the columns that the pipeline's idempotency key
+	// is taken from, such as "id", or "$topic", "$partition" and "$offset". All
+	// messages of one key then meet in one row. Empty where the key is taken from
+	// what no column holds.
+	KeyFields []string
 
 	plan atomic.Pointer[insertPlan[T]]
 }
@@ -42,6 +51,7 @@ var _ Sink[schema.Row] = (*Insert[schema.Row])(nil)
 type insertPlan[T any] struct {
 	table   *Table
 	encoder *rowEncoder[T]
+	rule    ConflictRule
 	memory  sync.Pool // of *insertMemory
 }
 
@@ -56,11 +66,13 @@ type insertMemory struct {
 func (s *Insert[T]) Prepare(ctx context.Context, conn *pgx.Conn) error {
 	plan, err := s.prepare(ctx, conn)
 	if err != nil {
-		return prefixed(err, "sinks: insert "+s.Table)
+		return prefixed(err, "sinks: "+s.what())
 	}
 	s.plan.Store(plan)
 	return nil
 }
+
+func (s *Insert[T]) what() string { return "insert " + s.Table }
 
 func (s *Insert[T]) prepare(ctx context.Context, conn *pgx.Conn) (*insertPlan[T], error) {
 	if err := checkMode(conn); err != nil {
@@ -79,7 +91,11 @@ func (s *Insert[T]) compile(table *Table) (*insertPlan[T], error) {
 	if err = errors.Join(err, needed(table, columns)); err != nil {
 		return nil, err
 	}
-	plan := &insertPlan[T]{table: table, encoder: newRowEncoder(columns)}
+	rule, err := s.resolve(table, columns)
+	if err != nil {
+		return nil, err
+	}
+	plan := &insertPlan[T]{table: table, encoder: newRowEncoder(columns), rule: rule}
 	plan.memory.New = func() any {
 		return &insertMemory{cells: make(cells, len(columns)), rows: newRowset(plan.encoder.targets)}
 	}
@@ -103,36 +119,47 @@ func needed[T any](t *Table, columns []bound[T]) error {
 
 // Apply implements [Sink].
 func (s *Insert[T]) Apply(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) error {
+	_, err := s.ApplyReport(ctx, tx, batch)
+	return err
+}
+
+// ApplyReport applies the batch and says which messages are duplicates; it
+// answers with no outcomes where none is.
+func (s *Insert[T]) ApplyReport(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) ([]schema.Outcome, error) {
 	plan := s.plan.Load()
 	if plan == nil {
-		return fmt.Errorf("sinks: insert %s: %w", s.Table, errNotPrepared)
+		return nil, fmt.Errorf("sinks: %s: %w", s.what(), errNotPrepared)
 	}
 	m := plan.memory.Get().(*insertMemory)
 	defer plan.memory.Put(m)
 	m.rows.reset()
-	for i := range batch {
-		if err := plan.add(m, &batch[i]); err != nil {
-			return fmt.Errorf("sinks: insert %s: %w", s.Table, err)
-		}
-	}
+	all := outcomes{size: len(batch)}
+	err := gather(batch, func(place int, msg *schema.Message[T]) error { return plan.add(m, place, msg) })
 	for _, sh := range m.rows.filled() {
-		if err := plan.write(ctx, tx, sh); err != nil {
-			return fmt.Errorf("sinks: insert %s: %w", s.Table, err)
+		if err != nil {
+			break
 		}
+		err = plan.write(ctx, tx, sh, &all)
 	}
-	return nil
+	if err != nil {
+		return nil, fmt.Errorf("sinks: %s: %w", s.what(), err)
+	}
+	return all.list, nil
 }
 
-func (p *insertPlan[T]) write(ctx context.Context, tx pgx.Tx, sh *shape) (err error) {
-	if len(sh.targets) == 0 {
-		_, err = tx.Exec(ctx, defaultsSQL(p.table), len(sh.records))
-	} else {
+func (p *insertPlan[T]) write(ctx context.Context, tx pgx.Tx, sh *shape, all *outcomes) (err error) {
+	switch {
+	case p.rule != ConflictError:
+		return p.writeOnce(ctx, tx, sh, all)
+	case len(sh.targets) == 0:
+		_, err = tx.Exec(ctx, defaultsSQL(p.table), len(sh.places))
+	default:
 		_, err = tx.Exec(ctx, insertSQL(p.table, sh.targets), sh.args())
 	}
 	return err
 }
 
-func (p *insertPlan[T]) add(m *insertMemory, msg *schema.Message[T]) (err error) {
+func (p *insertPlan[T]) add(m *insertMemory, place int, msg *schema.Message[T]) (err error) {
 	if msg.Tombstone() {
 		return schema.Faultf(msg.Record, schema.ReasonTombstone, "a tombstone has no row to insert")
 	}
@@ -142,7 +169,7 @@ func (p *insertPlan[T]) add(m *insertMemory, msg *schema.Message[T]) (err error)
 	if err := p.encoder.complete(m.cells, msg.Record); err != nil {
 		return err
 	}
-	m.rows.add(m.cells, msg.Record)
+	m.rows.add(m.cells, place)
 	return nil
 }
 

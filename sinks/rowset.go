@@ -6,8 +6,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-
-	"github.com/oncestream/oncestream/schema"
 )
 
 // cells are the encoded values of one row, each with its length before it; a
@@ -29,7 +27,7 @@ type shape struct {
 	bits    []byte
 	targets []*target
 	params  []*array
-	records []*schema.Record // the one to blame for each row
+	places  []int // of each row: the place in the batch of the message to blame
 }
 
 func newRowset(targets []target) *rowset {
@@ -41,8 +39,8 @@ func (s *rowset) reset() { s.used = 0 }
 // filled are the shapes that have rows, in the order of their first row.
 func (s *rowset) filled() []*shape { return s.shapes[:s.used] }
 
-// add appends a row to its shape; r is to blame for it.
-func (s *rowset) add(row cells, r *schema.Record) {
+// add appends a row to its shape; place is that of the message to blame for it.
+func (s *rowset) add(row cells, place int) {
 	clear(s.bits)
 	for i, cell := range row {
 		if len(cell) > 0 {
@@ -57,7 +55,7 @@ func (s *rowset) add(row cells, r *schema.Record) {
 			next++
 		}
 	}
-	sh.records = append(sh.records, r)
+	sh.places = append(sh.places, place)
 }
 
 // find looks through the shapes one by one: there is nearly always one.
@@ -78,7 +76,7 @@ func (s *rowset) find() *shape {
 
 func (sh *shape) begin(targets []target, bits []byte) {
 	sh.bits = append(sh.bits[:0], bits...)
-	sh.targets, sh.records = sh.targets[:0], sh.records[:0]
+	sh.targets, sh.places = sh.targets[:0], sh.places[:0]
 	n := 0
 	for i := range targets {
 		if bits[i/8]&(1<<(i%8)) == 0 {

@@ -143,12 +143,11 @@ func (s *Sum[T]) Apply(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]
 	m.keys.reset()
 	clear(m.amounts)
 	m.amounts = m.amounts[:0]
-	for i := range batch {
-		if err := plan.fold(m, &batch[i]); err != nil {
-			return fmt.Errorf("sinks: sum %s: %w", s.Table, err)
-		}
+	err := gather(batch, func(_ int, msg *schema.Message[T]) error { return plan.fold(m, msg) })
+	if err == nil {
+		err = plan.fill(m)
 	}
-	if err := plan.fill(m); err != nil {
+	if err != nil {
 		return fmt.Errorf("sinks: sum %s: %w", s.Table, err)
 	}
 	return exec(ctx, tx, "sum "+s.Table, plan.sql, m.params)

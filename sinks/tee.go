@@ -118,6 +118,20 @@ type guard interface {
 	what() string
 }
 
+// guards and what let a Tee stand within a Tee.
+func (t *TeeSink[T]) guards() bool { return t.guard() != nil }
+
+func (t *TeeSink[T]) what() string { return t.guard().what() }
+
+func (t *TeeSink[T]) guard() guard {
+	for _, s := range t.sinks {
+		if g, ok := s.(guard); ok && g.guards() {
+			return g
+		}
+	}
+	return nil
+}
+
 // checkOrder refuses a guard that comes too late: what was added before it for a
 // duplicate is there twice.
 func (t *TeeSink[T]) checkOrder() error {

@@ -57,6 +57,18 @@ const (
 // are locked as PostgreSQL finds them; if keys also move between partitions, two
 // workers can then deadlock (40P01), and one of them is tried again.
 //
+// With a Version, messages of the same version as the row are not older and are
+// written; a row whose version is null is older than any message, and a message
+// without a version is a [schema.ReasonNotNull] fault. Tombstones too leave a
+// newer row alone; once a row is deleted, nothing is left that knows of its
+// version. One more statement locks the rows of the batch and reads their
+// versions, so that a batch has the effects of its messages one by one.
+//
+// Of the states of a key within a batch only the last is written. Where another
+// unique column was legal only by way of a state between (a swap of two values
+// by way of a third), PostgreSQL refuses the batch (23505) although it would
+// take the messages one by one; the engine then applies fewer at a time.
+//
 // Use it as a pointer, and call Prepare first.
 type Upsert[T any] struct {
 	// Table is the table's name; see [Describe].
@@ -73,6 +85,13 @@ type Upsert[T any] struct {
 	Mode Mode
 	// Tombstone says what a tombstone does. Defaults to TombstoneDelete.
 	Tombstone TombstoneRule
+	// Version names the column, among those written, by which the states of a row
+	// are ordered: a message whose version is older than the row's leaves the row
+	// alone, and is reported as stale. It is for keys that come from several
+	// partitions or twice. The column is written from a field, or from $offset or
+	// $time where one partition has all of a key. Defaults to none: the message
+	// that comes last wins.
+	Version string
 
 	plan atomic.Pointer[upsertPlan[T]]
 }
@@ -85,6 +104,7 @@ type upsertPlan[T any] struct {
 	mode      Mode
 	tombstone TombstoneRule
 	encoder   *rowEncoder[T]
+	version   int      // the place of the version's column, or -1
 	key       []int    // the places of the key's columns
 	others    []string // the names of the other columns
 	memory    sync.Pool
@@ -116,8 +136,12 @@ func (s *Upsert[T]) compile(table *Table) (*upsertPlan[T], error) {
 	if err = errors.Join(err, s.check(table)); err != nil {
 		return nil, err
 	}
+	version, err := s.checkVersion(columns)
+	if err != nil {
+		return nil, err
+	}
 	plan := &upsertPlan[T]{
-		table: table, encoder: newRowEncoder(columns),
+		table: table, encoder: newRowEncoder(columns), version: version,
 		mode: orDefault(s.Mode, Merge), tombstone: orDefault(s.Tombstone, TombstoneDelete),
 	}
 	for i := range columns {
@@ -160,42 +184,67 @@ func (s *Upsert[T]) checkKey(e *rowEncoder[T]) error {
 
 // Apply implements [Sink].
 func (s *Upsert[T]) Apply(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) error {
+	_, err := s.ApplyReport(ctx, tx, batch)
+	return err
+}
+
+// ApplyReport applies the batch and says which messages were stale; it answers
+// with no outcomes where none was.
+func (s *Upsert[T]) ApplyReport(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) ([]schema.Outcome, error) {
 	plan := s.plan.Load()
 	if plan == nil {
-		return fmt.Errorf("sinks: upsert %s: %w", s.Table, errNotPrepared)
+		return nil, fmt.Errorf("sinks: upsert %s: %w", s.Table, errNotPrepared)
 	}
 	m := plan.memory.Get().(*upsertMemory)
 	defer plan.memory.Put(m)
 	m.reset()
-	for i := range batch {
-		if err := plan.fold(m, &batch[i]); err != nil {
-			return fmt.Errorf("sinks: upsert %s: %w", s.Table, err)
-		}
+	all := outcomes{size: len(batch)}
+	err := gather(batch, func(place int, msg *schema.Message[T]) error { return plan.fold(m, place, msg) })
+	if err == nil {
+		err = plan.settle(ctx, tx, m, &all)
 	}
-	plan.fill(m)
-	return plan.write(ctx, tx, m, "upsert "+s.Table)
+	if err == nil {
+		plan.fill(m)
+		err = plan.write(ctx, tx, m, batch)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sinks: upsert %s: %w", s.Table, err)
+	}
+	return all.list, nil
 }
 
 // write runs the statements, the deletes first: a row that was deleted and
 // written again must not be merged with what it was.
-func (p *upsertPlan[T]) write(ctx context.Context, tx pgx.Tx, m *upsertMemory, what string) error {
+func (p *upsertPlan[T]) write(ctx context.Context, tx pgx.Tx, m *upsertMemory, batch []schema.Message[T]) error {
+	version := p.versionName()
 	for _, sh := range m.deletes.filled() {
-		if err := exec(ctx, tx, what, deleteSQL(p.table, sh.targets), sh.args()); err != nil {
+		if _, err := tx.Exec(ctx, deleteSQL(p.table, sh.targets, version), sh.args()); err != nil {
 			return err
 		}
 	}
 	for _, sh := range m.rows.filled() {
-		var err error
 		if column := p.lacks(sh); column >= 0 {
-			err = p.update(ctx, tx, sh, column, what)
-		} else {
-			err = exec(ctx, tx, what, upsertSQL(p.table, sh.targets, p.set(sh)), sh.args())
+			if err := p.update(ctx, tx, sh, column, batch); err != nil {
+				return err
+			}
+			continue
 		}
+		tag, err := tx.Exec(ctx, upsertSQL(p.table, sh.targets, p.set(sh), version), sh.args())
 		if err != nil {
 			return err
 		}
+		if version != "" && tag.RowsAffected() < int64(len(sh.places)) {
+			return errRaced
+		}
 	}
 	return nil
+}
+
+func (p *upsertPlan[T]) versionName() string {
+	if p.version < 0 {
+		return ""
+	}
+	return p.encoder.targets[p.version].Name
 }
 
 // set are the columns that are set where the row is there.
@@ -224,24 +273,23 @@ func (p *upsertPlan[T]) lacks(sh *shape) int {
 }
 
 // update writes rows that must be there already.
-func (p *upsertPlan[T]) update(ctx context.Context, tx pgx.Tx, sh *shape, column int, what string) error {
-	rows, err := tx.Query(ctx, updateSQL(p.table, sh.targets), sh.args())
+func (p *upsertPlan[T]) update(ctx context.Context, tx pgx.Tx, sh *shape, column int, batch []schema.Message[T]) error {
+	places, err := placesOf(ctx, tx, updateSQL(p.table, sh.targets, p.versionName()), sh.args())
 	if err != nil {
-		return fmt.Errorf("sinks: %s: %w", what, err)
+		return err
 	}
-	places, err := pgx.CollectRows(rows, pgx.RowTo[int64])
-	if err != nil {
-		return fmt.Errorf("sinks: %s: %w", what, err)
-	}
-	found := make([]bool, len(sh.records))
+	found := make([]bool, len(sh.places))
 	for _, n := range places {
 		found[n-1] = true
 	}
-	if i := slices.Index(found, false); i >= 0 {
-		c := &p.encoder.columns[column]
-		return fmt.Errorf("sinks: %s: %w", what, absent(sh.records[i], c.Field, c.Name, "missing, there is no row of the key"))
+	c := &p.encoder.columns[column]
+	var faults schema.Faults
+	for i := range found {
+		if !found[i] {
+			faults = append(faults, absent(batch[sh.places[i]].Record, c.Field, c.Name, "missing, there is no row of the key"))
+		}
 	}
-	return nil
+	return faults.AsError()
 }
 
 func orDefault[S ~string](s, def S) S {
