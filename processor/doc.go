@@ -4,13 +4,13 @@
 //
 // # The promise
 //
-// Each batch of one partition is one transaction, see [Pipeline] and batch.go:
+// Each batch of one partition is one transaction, see [Pipeline] and transact.go:
 //
 //	begin
 //	1  advance  move the claim's offset, if epoch and offset are still ours
 //	2  admit    insert the idempotency keys under their primary key
 //	3  apply    write the effects of the messages whose key was new
-//	4  account  count the duplicates
+//	4  close    set aside what cannot be handled, keep results, count
 //	commit
 //	publish     tell Kafka the offset, for lag tools; nothing reads it
 //
@@ -42,8 +42,9 @@
 //
 //	class          SQLSTATE or kind                  what is done
 //	outage         08 40 53 55 57 58 25006, network  again, for ever, with backoff
-//	own fault      22 23 42 54, Permanent(), decode  halve until it stands alone; those
-//	                                                 before it pass; the partition halts
+//	own fault      21 22 23 42 54, Permanent(),      find the message, set it aside as a dead
+//	               decode, key                       letter, pass the others; or as Policy says
+//	unavailable    Unavailable(), from a decoder     again, for ever, with backoff
 //	systemic       42P01 42501 42703 42883 …         the partition halts; no message is blamed
 //	uncertain      anything else                     again, Retry.Attempts times, then halt
 //	superseded     ErrFenced, ErrWentBack            drop what was read, claim again
@@ -57,7 +58,11 @@
 //	processor.go         New, Run, RunToEnd
 //	config.go, source_config.go   every field with its meaning, unit and default
 //	pipeline.go          Sink and Pipeline; pipeline_erased.go ends the generics
-//	batch.go             the batch and THE transaction; tx.go COMMIT's outcomes
+//	batch.go             what one transaction handles
+//	transact.go          THE transaction; tx.go COMMIT's outcomes
+//	attempt.go           one try at a batch: keys, effects, duplicates, dead letters
+//	isolate.go           which message is at fault
+//	policy.go            what becomes of it; deadletters.go what becomes of it later
 //	worker.go            one partition under one assignment
 //	queue.go             between the poll loop and a worker
 //	engine.go            all workers, claims, the drain
@@ -98,6 +103,16 @@
 //     batch that was about to commit would be done again elsewhere.
 //   - A budget ends the drain by aborting, not by waiting. The next owner's claim
 //     waits for our row lock.
+//   - A dead letter is written by the transaction that passes its offset. Written
+//     before or after, a kill in between loses it or doubles it.
+//   - A dead letter's key is not kept. Kept, its replay would be a duplicate.
+//   - A repeat of a message that is set aside is judged anew. Taken for its
+//     duplicate, the outcome would depend on how batches are cut.
+//   - Who resolves dead letters locks the partition's row first. Else a record
+//     could be parked behind a dead letter that was just replayed, for ever.
+//   - A share of dead letters above the policy's halts before anything of the
+//     batch is written. An outage that looks like bad messages would drain the
+//     topic.
 //   - Kafka's committed offset replaces nothing. Read even once (a first start, a
 //     missing row), it skips what its commit has run ahead of.
 package processor
