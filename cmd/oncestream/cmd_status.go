@@ -49,9 +49,9 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "Show how far a pipeline is",
 		Long: `status shows for each partition who holds it, the next offset to handle, the end
 of the log, the lag between the two, and the account of what has passed:
-processed records, and the duplicates among them by their cause. The lag counts
-offsets up to the last stable one: what belongs to an open Kafka transaction is
-not waited for.`,
+processed records, the duplicates among them by their cause, and the dead letters
+that were not replayed. A halted partition says why. The lag counts offsets up to
+the last stable one: what belongs to an open Kafka transaction is not waited for.`,
 		Example: `  oncestream status payments.yaml
   oncestream status payments.yaml --watch
   oncestream status payments.yaml --json | jq .total.lag`,
@@ -166,7 +166,7 @@ func (p *partitionStatus) add(o partitionStatus) {
 func (s *status) write(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(out, "group %s, topic %s\n", s.Group, s.Topic)
-	fmt.Fprintln(w, "PARTITION\tOWNER\tEPOCH\tNEXT\tEND\tLAG\tPROCESSED\tDUPLICATES\tBY PRODUCER\tBY REDELIVERY\tSTATE")
+	fmt.Fprintln(w, "PARTITION\tOWNER\tEPOCH\tNEXT\tEND\tLAG\tPROCESSED\tDUPLICATES\tBY PRODUCER\tBY REDELIVERY\tDEAD LETTERS\tSTATE")
 	for _, p := range s.Partitions {
 		fmt.Fprintf(w, "%d\t%s\t%d\t%s\t%d\t%d\t%s\n", p.Partition, orDash(p.Owner), p.Epoch, p.nextText(), p.End, p.Lag, p.account())
 	}
@@ -179,7 +179,7 @@ func (p *partitionStatus) account() string {
 	if p.Reason != "" {
 		state += ": " + p.Reason
 	}
-	return fmt.Sprintf("%d\t%d\t%d\t%d\t%s", p.Processed, p.DuplicatesProducer+p.DuplicatesRedelivery, p.DuplicatesProducer, p.DuplicatesRedelivery, state)
+	return fmt.Sprintf("%d\t%d\t%d\t%d\t%d\t%s", p.Processed, p.DuplicatesProducer+p.DuplicatesRedelivery, p.DuplicatesProducer, p.DuplicatesRedelivery, p.DeadLetters, state)
 }
 
 func (p *partitionStatus) nextText() string {

@@ -24,6 +24,8 @@ type config struct {
 	tls           *tlsFiles
 	format        string
 	key           keyConfig
+	fingerprint   fingerprint
+	onDuplicate   string
 	sinks         []sinkConfig
 }
 

@@ -18,6 +18,7 @@ func (c *config) check(r *reader) {
 		c.handler = c.name
 	}
 	c.checkKey(r)
+	c.engine.Policy.RecordDuplicates = c.onDuplicate == "record"
 	c.checkSignIn(r)
 	for i := range c.sinks {
 		c.sinks[i].check(r)

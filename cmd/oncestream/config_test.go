@@ -60,6 +60,10 @@ func TestConfigExample(t *testing.T) {
 		},
 		Batch:        processor.Batch{MaxRecords: 5000, MaxBytes: 8 << 20, MaxWait: 10 * time.Millisecond},
 		DrainTimeout: 10 * time.Second,
+		Policy: processor.Policy{
+			OnError: processor.DeadLetter, OnKeyReuse: processor.DeadLetter,
+			MaxDeadLetterRate: 0.5, DeadLetterWindow: 1000, MaxDeadLetterValue: 1 << 20,
+		},
 	}
 	if diff := cmp.Diff(want, c.engine, cmpopts.IgnoreFields(processor.Config{}, "Hooks")); diff != "" {
 		t.Error(diff)
@@ -110,7 +114,7 @@ payments.yaml:2: kafka.topic: is required (here, or by --topic or ONCESTREAM_TOP
 payments.yaml:9: sinks[0].sum.add: is required
 payments.yaml:12: sinks[0].sum.ad: unknown field (did you mean add?)`},
 		{"nothing near", replace("name:", "zzzzzzz: 1\nname:"), `
-payments.yaml:1: zzzzzzz: unknown field (there are batch, decode, drain_timeout, handler, kafka, key, name, postgres, sinks)`},
+payments.yaml:1: zzzzzzz: unknown field (there are batch, dead_letter_window, decode, drain_timeout, fingerprint, handler, kafka, key, max_dead_letter_rate, max_dead_letter_value, name, on_duplicate, on_error, on_key_reuse, postgres, sinks)`},
 		{"unknown sink", replace("- insert:", "- inset:"), `
 payments.yaml:7: sinks[0].inset: unknown kind of sink (did you mean insert?)`},
 		{"two kinds in one item", replace("- insert: {table: payments}", "- {insert: {table: a}, upsert: {table: b}}"), `
@@ -145,6 +149,18 @@ payments.yaml:5: key.type: neither several fields nor a position is a UUID: leav
 payments.yaml:8: sinks[1].sum.key.customer_id: must be a field (got 5)`},
 		{"float", replace("payments: 1}", "payments: 1.5}"), `
 payments.yaml:8: sinks[1].sum.add.payments: must be a text (got "1.5")`},
+		{"policies", replace("decode:", "on_error: parc\non_key_reuse: park\non_duplicate: 1\nmax_dead_letter_rate: 50\ndecode:"), `
+payments.yaml:4: on_error: must be dead_letter, halt or park (got "parc")
+payments.yaml:5: on_key_reuse: must be dead_letter, ignore or halt (got "park")
+payments.yaml:6: on_duplicate: must be a text: put it in quotes (got "1")
+payments.yaml:7: max_dead_letter_rate: must lie above 0 and not above 1 (got "50")`},
+		{"fingerprint", replace("decode:", "fingerprint: payload\ndecode:"), `
+payments.yaml:4: fingerprint: must be value, none or {fields: [...]} (got "payload")`},
+		{"fingerprint of fields", replace("decode:", "fingerprint: {feilds: [a]}\ndecode:"), `
+payments.yaml:4: fingerprint.feilds: unknown field (did you mean fields?)
+payments.yaml:4: fingerprint.fields: is required`},
+		{"fingerprint of the position", replace("decode:", "fingerprint: {fields: [a, $offset]}\ndecode:"), `
+payments.yaml:4: fingerprint.fields: fields[1] is $offset, which differs for each copy of a message`},
 		{"unset variable", replace("${DATABASE_URL}", "${DATABASE}"), `
 payments.yaml:3: postgres.url: the environment variable DATABASE is not set`},
 		{"open variable", replace("${DATABASE_URL}", "${DATABASE"), `

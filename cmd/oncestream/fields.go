@@ -27,6 +27,9 @@ type field struct {
 // size is a number of bytes, written as a number with B, KiB, MiB or GiB.
 type size int
 
+// share is a part of the whole, above 0 and not above 1.
+type share float64
+
 // fileFields describes the pipeline file and says where in c its fields go.
 func fileFields(c *config) []field {
 	e := &c.engine
@@ -44,6 +47,7 @@ func fileFields(c *config) []field {
 	fields = append(fields, postgresFields(&e.Postgres)...)
 	fields = append(fields, engineFields(e)...)
 	fields = append(fields, messageFields(c)...)
+	fields = append(fields, policyFields(c)...)
 	return append(fields, field{
 		path: "sinks", value: &c.sinks, required: true,
 		doc: "What is written for a message whose key is new: a list of sinks, run in this order in one transaction.",
@@ -144,7 +148,7 @@ func messageFields(c *config) []field {
 		{path: "decode.format", value: &c.format, def: "json", choices: []string{"json"}, doc: "What a record's value is. `json`: one object, read strictly, with every digit kept."},
 		{
 			path: "key.field", value: &c.key.field,
-			doc: "The idempotency key is this field (`a.b` leads into objects, `\\.` is a dot in a name). A message without it halts its partition. One of `field`, `header`, `record_key`, `position` and `join` is required.",
+			doc: "The idempotency key is this field (`a.b` leads into objects, `\\.` is a dot in a name). A message without it is at fault, see `on_error`. One of `field`, `header`, `record_key`, `position` and `join` is required.",
 		},
 		{path: "key.header", value: &c.key.header, doc: "The key is the last header of this name."},
 		{path: "key.record_key", value: &c.key.recordKey, def: "false", doc: "The key is the record key, which must then differ for each event."},
@@ -157,57 +161,5 @@ func messageFields(c *config) []field {
 			path: "key.type", value: &c.key.kind, def: "text", choices: []string{"text", "uuid"},
 			doc: "`uuid`: the key must be a UUID and is stored as it is; time-ordered ones keep the index small and quick. `text`: anything, stored as 128 bits of SHA-256.",
 		},
-	}
-}
-
-// sinkKind describes a kind of sink.
-type sinkKind struct {
-	name, doc string
-	fields    func(s *sinkConfig) []field
-}
-
-func sinkKinds() []sinkKind {
-	return []sinkKind{
-		{"insert", "One row for each message.", insertFields},
-		{"upsert", "The last message of a key is the state of its row.", upsertFields},
-		{"sum", "One row for each key that adds up, exact to the last digit.", sumFields},
-	}
-}
-
-const columnsDoc = "The columns to write: a map from column to field, or a list of columns whose fields have the same name. " +
-	"A field is a path such as `a.b`, or one of `$key`, `$topic`, `$partition`, `$offset`, `$time` and `$header.NAME` of the record."
-
-func tableField(s *sinkConfig) field {
-	return field{path: "table", value: &s.table, required: true, doc: "The table, `name` or `schema.name`."}
-}
-
-func insertFields(s *sinkConfig) []field {
-	return []field{
-		tableField(s),
-		{path: "columns", value: &s.columns, noDefault: "every column that has a field of its name", doc: columnsDoc},
-	}
-}
-
-func upsertFields(s *sinkConfig) []field {
-	return []field{
-		tableField(s),
-		{path: "key", value: &s.key, required: true, doc: "The columns that name the row, and their fields: a map or a list as for `columns`. They need a unique constraint. A tombstone has no fields: its key is the record key, or pseudo-fields such as `$key`."},
-		{path: "columns", value: &s.columns, noDefault: "every column that has a field of its name", doc: columnsDoc},
-		{
-			path: "mode", value: &s.mode, def: "merge", choices: []string{"merge", "replace"},
-			doc: "What happens to a column whose field is missing, where the row is there: `merge` leaves it as it is, `replace` sets it to its default.",
-		},
-		{
-			path: "tombstone", value: &s.tombstone, def: "delete", choices: []string{"delete", "ignore", "error"},
-			doc: "What a record without a value does to the row of its key: `delete` it, `ignore` the record, or `error`, which halts the partition.",
-		},
-	}
-}
-
-func sumFields(s *sinkConfig) []field {
-	return []field{
-		tableField(s),
-		{path: "key", value: &s.key, required: true, doc: "The columns that name the row, and their fields: a map or a list. They need a unique constraint."},
-		{path: "add", value: &s.add, required: true, doc: "The columns to add to: a map from column to a field, or to a whole number that each message adds."},
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -29,6 +30,9 @@ func (a *app) openPipeline(ctx context.Context, c *config) (*processor.Processor
 	if err != nil {
 		return nil, err
 	}
+	if c.onDuplicate == "log" {
+		pipeline.OnDuplicate = a.logDuplicate
+	}
 	c.engine.Logger = a.log
 	return processor.New(c.engine, pipeline)
 }
@@ -38,7 +42,7 @@ func (a *app) openPipeline(ctx context.Context, c *config) (*processor.Processor
 func (c *config) pipeline(ctx context.Context, conn *pgx.Conn) (processor.Pipeline[schema.Row], error) {
 	var found faults
 	var all []sinks.Sink[schema.Row]
-	paths := slices.Clone(c.keyFields())
+	paths := slices.Concat(c.keyFields(), c.fingerprint.paths())
 	for i := range c.sinks {
 		b := sinkBuilder{config: c, sink: &c.sinks[i]}
 		sink, err := b.build(ctx, conn)
@@ -50,11 +54,21 @@ func (c *config) pipeline(ctx context.Context, conn *pgx.Conn) (processor.Pipeli
 		paths = append(paths, b.paths...)
 	}
 	return processor.Pipeline[schema.Row]{
-		Handler: c.handler,
-		Decode:  schema.Rows(schema.NewFields(paths...)),
-		Key:     c.keyFunc(),
-		Sink:    sinks.Tee(all...),
+		Handler:     c.handler,
+		Decode:      schema.Rows(schema.NewFields(paths...)),
+		Key:         c.keyFunc(),
+		Sink:        sinks.Tee(all...),
+		Fingerprint: c.fingerprint.sum(),
 	}, found.err()
+}
+
+// logDuplicate tells of a duplicate. A transaction that is tried again tells of
+// it again.
+func (a *app) logDuplicate(ctx context.Context, _ pgx.Tx, m schema.Message[schema.Row], d processor.Duplicate) error {
+	a.log.LogAttrs(ctx, slog.LevelInfo, "duplicate",
+		slog.String("position", m.Position()), slog.String("key", m.ID.String()), slog.String("cause", string(d.Cause)),
+		slog.Int("first_partition", int(d.Partition)), slog.Int64("first_offset", d.Offset))
+	return nil
 }
 
 // sinkBuilder makes a sink of its configuration and its table.

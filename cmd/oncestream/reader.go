@@ -119,6 +119,8 @@ func (r *reader) value(at string, node ast.Node, f field) {
 		r.columns(at, node, to)
 	case *[]string:
 		r.list(at, node, f, to)
+	case *fingerprint:
+		r.fingerprint(at, node, f, to)
 	default:
 		r.scalar(at, node, f)
 	}

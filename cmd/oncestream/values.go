@@ -23,6 +23,10 @@ func (f field) kind() string {
 		return "a size such as 8MiB"
 	case *time.Duration:
 		return "a duration such as 10s"
+	case *share:
+		return "a share such as 0.5"
+	case *fingerprint:
+		return "value, none or {fields: [...]}"
 	case *processor.Start:
 		return "earliest, latest or a time"
 	case *[]string:
@@ -56,6 +60,14 @@ func (f field) set(text string) (rule string) {
 	case *time.Duration:
 		d, err := time.ParseDuration(text)
 		*to, ok = d, err == nil && d > 0
+	case *share:
+		s, err := strconv.ParseFloat(text, 64)
+		*to, ok = share(s), err == nil && s > 0
+		if err == nil && !(s > 0 && s <= 1) {
+			return "must lie above 0 and not above 1"
+		}
+	case *fingerprint:
+		to.kind, ok = text, text == "value" || text == "none"
 	case *processor.Start:
 		s, err := processor.ParseStart(text)
 		*to, ok = s, err == nil
