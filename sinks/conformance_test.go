@@ -42,10 +42,17 @@ func suite(sink func() sinks.Sink[entry]) sinkstest.Suite[entry] {
 		New: sink,
 		Setup: `create table entry (id int primary key, account int not null, amount numeric(12,2) not null);
 			create table balance (account int primary key, total numeric(12,2) not null);
-			create table latest (account int primary key, id int not null, amount numeric(12,2))`,
+			create table latest (account int primary key, id int not null, amount numeric(12,2));
+			create table doomed (id int primary key); insert into doomed select * from generate_series(0, 1500);
+			create table purse (account int, currency text, balance numeric(12,2) not null, primary key (account, currency));
+			create table posting (topic text, partition int, record_offset bigint, record_time timestamptz, message_key uuid,
+				account int not null, counter_account int not null, currency text not null, amount numeric(12,2) not null)`,
 		Effects: `select 'entry' as what, id, account, amount from entry
 			union all select 'balance', null, account, total from balance
-			union all select 'latest', id, account, amount from latest order by 1, 2, 3, 4`,
+			union all select 'latest', id, account, amount from latest
+			union all select 'doomed', id, null, null from doomed
+			union all select 'purse', null, account, balance from purse
+			union all select 'posting', record_offset, account, amount from posting order by 1, 2, 3, 4`,
 		Message: entryMessage,
 		Bad:     badEntry,
 	}
@@ -71,8 +78,47 @@ func upsertEntry() sinks.Sink[entry] {
 	}}
 }
 
+// versionedEntry takes the version from the id, which rises with the offset.
+func versionedEntry() sinks.Sink[entry] {
+	s := upsertEntry().(*sinks.Upsert[entry])
+	s.Version, s.Tombstone = "id", sinks.TombstoneIgnore
+	return s
+}
+
+// guardedEntry tells duplicates by its key.
+func guardedEntry() sinks.Sink[entry] {
+	s := insertEntry().(*sinks.Insert[entry])
+	s.KeyFields = []string{"id"}
+	return s
+}
+
+func ignoringEntry() sinks.Sink[entry] {
+	s := insertEntry().(*sinks.Insert[entry])
+	s.OnConflict = sinks.ConflictIgnore
+	return s
+}
+
+func deleteEntry() sinks.Sink[entry] {
+	return &sinks.Delete[entry]{Table: "doomed", Key: []sinks.Column[entry]{sinks.Col("id", func(m schema.Message[entry]) any {
+		if m.Body.Amount == "0.001" {
+			return "no number"
+		}
+		return m.Body.ID
+	})}}
+}
+
+// ledgerEntry lets the messages of each account meet in rows of their own.
+func ledgerEntry() sinks.Sink[entry] {
+	return &sinks.Ledger[entry]{
+		Accounts: "purse", Entries: "posting",
+		From: sinks.Col("", account), To: sinks.Col("", func(m schema.Message[entry]) any { return m.Body.Account + 10 }),
+		Amount:   sinks.Col("", amountOf),
+		Currency: sinks.Col("", func(schema.Message[entry]) any { return "EUR" }),
+	}
+}
+
 // eachEntry is what a user may write.
-func eachEntry() sinks.Sink[entry] {
+func eachEntry() *sinks.EachSink[entry] {
 	return sinks.Each(func(ctx context.Context, tx pgx.Tx, m schema.Message[entry]) error {
 		if m.Body.Amount == "0.001" {
 			return schema.Faultf(nil, schema.ReasonHandler, "half a cent")
@@ -84,26 +130,43 @@ func eachEntry() sinks.Sink[entry] {
 
 // Proves that each sink of this package keeps to what a sink promises.
 func TestConformance(t *testing.T) {
-	t.Run("Insert", func(t *testing.T) { sinkstest.Run(t, suite(insertEntry)) })
-	t.Run("Sum", func(t *testing.T) { sinkstest.Run(t, suite(sumEntry)) })
-	t.Run("Upsert", func(t *testing.T) {
-		s := suite(upsertEntry)
+	accumulates := func(sink func() sinks.Sink[entry]) sinkstest.Suite[entry] {
+		s := suite(sink)
+		s.AllFaults = true
+		return s
+	}
+	idempotent := func(sink func() sinks.Sink[entry]) sinkstest.Suite[entry] {
+		s := accumulates(sink)
 		s.Idempotent = true
-		sinkstest.Run(t, s)
-	})
+		return s
+	}
+	for name, s := range map[string]sinkstest.Suite[entry]{
+		"Insert":           accumulates(insertEntry),
+		"Insert/duplicate": idempotent(guardedEntry),
+		"Insert/ignore":    idempotent(ignoringEntry),
+		"Sum":              accumulates(sumEntry),
+		"Ledger":           accumulates(ledgerEntry),
+		"Upsert":           idempotent(upsertEntry),
+		"Upsert/version":   idempotent(versionedEntry),
+		"Delete":           idempotent(deleteEntry),
+		"Tee":              accumulates(func() sinks.Sink[entry] { return sinks.Tee(insertEntry(), sumEntry(), upsertEntry()) }),
+		"Tee/guarded":      idempotent(func() sinks.Sink[entry] { return sinks.Tee(guardedEntry(), sumEntry(), ledgerEntry()) }),
+		"Batch": accumulates(func() sinks.Sink[entry] {
+			insert := insertEntry()
+			return &batchEntry{Sink: sinks.Batch(insert.Apply), Preparer: insert.(sinks.Preparer)}
+		}),
+	} {
+		t.Run(name, func(t *testing.T) { sinkstest.Run(t, s) })
+	}
 	t.Run("Each", func(t *testing.T) {
-		s := suite(eachEntry)
+		s := suite(func() sinks.Sink[entry] { return eachEntry() })
 		s.PerMessage = true
 		sinkstest.Run(t, s)
 	})
-	t.Run("Tee", func(t *testing.T) {
-		sinkstest.Run(t, suite(func() sinks.Sink[entry] { return sinks.Tee(insertEntry(), sumEntry(), upsertEntry()) }))
-	})
-	t.Run("Batch", func(t *testing.T) {
-		sinkstest.Run(t, suite(func() sinks.Sink[entry] {
-			insert := insertEntry()
-			return &batchEntry{Sink: sinks.Batch(insert.Apply), Preparer: insert.(sinks.Preparer)}
-		}))
+	t.Run("Each/savepoints", func(t *testing.T) {
+		s := accumulates(func() sinks.Sink[entry] { return eachEntry().Savepoints() })
+		s.PerMessage = true
+		sinkstest.Run(t, s)
 	})
 }
 

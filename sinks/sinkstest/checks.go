@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -143,4 +144,67 @@ func bad[T any](ctx context.Context, b *bench[T]) error {
 		return fmt.Errorf("the fault names %v, not the record %s", f.Record, batch[size/2].Position())
 	}
 	return b.unchanged(before, "a bad message")
+}
+
+// allBad proves that the bad messages of a batch are named together, so that the
+// engine applies the others with the next run.
+func allBad[T any](ctx context.Context, b *bench[T]) error {
+	if b.Bad == nil || !b.AllFaults {
+		return nil
+	}
+	before := b.effects()
+	batch := b.messages(0, size)
+	var want []string
+	for _, i := range []int{0, size / 2, size - 1} {
+		batch[i] = b.Bad(i)
+		want = append(want, batch[i].Position())
+	}
+	err := b.apply(ctx, batch)
+	faults, ok := errors.AsType[schema.Faults](err)
+	if !ok {
+		return fmt.Errorf("want schema.Faults, got %w", err)
+	}
+	var got []string
+	for _, f := range faults {
+		if f.Record == nil {
+			return fmt.Errorf("a fault without its record: %w", f)
+		}
+		got = append(got, f.Record.Position())
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("the faults name %v, want %v", got, want)
+	}
+	return b.unchanged(before, "bad messages")
+}
+
+// reporter is what package processor asks for as its Reporter.
+type reporter[T any] interface {
+	ApplyReport(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) ([]schema.Outcome, error)
+}
+
+// report proves that a sink which reports has the effects of Apply, and answers
+// with an outcome for each message or with none.
+func report[T any](ctx context.Context, b *bench[T]) error {
+	r, ok := b.sink.(reporter[T])
+	if !ok {
+		return nil
+	}
+	if err := b.apply(ctx, b.messages(0, size)); err != nil {
+		return err
+	}
+	applied := b.effects()
+	if err := b.restart(ctx); err != nil {
+		return err
+	}
+	err := pgx.BeginFunc(ctx, b.db.Pool, func(tx pgx.Tx) error {
+		outcomes, err := r.ApplyReport(ctx, tx, b.messages(0, size))
+		if err == nil && len(outcomes) != 0 && len(outcomes) != size {
+			err = fmt.Errorf("%d outcomes for %d messages", len(outcomes), size)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return b.unchanged(applied, "ApplyReport; this is what came of Apply")
 }

@@ -42,6 +42,9 @@ type Suite[T any] struct {
 	// PerMessage says that the number of statements grows with the batch.
 	// Defaults to false: it must be the same for 1 message and for 1,000.
 	PerMessage bool
+	// AllFaults says that the sink names all bad messages of a batch at once, by
+	// [schema.Faults], and not the first one. Defaults to false.
+	AllFaults bool
 }
 
 // Run runs all the tests, each as a subtest.
@@ -76,6 +79,8 @@ func checks[T any]() []check[T] {
 		{"no statement for no message", empty[T]},
 		{"statements do not grow with the batch", statements[T]},
 		{"a bad message is named", bad[T]},
+		{"all bad messages are named at once", allBad[T]},
+		{"a report has an outcome for each message", report[T]},
 		{"workers do not meet", concurrent[T]},
 		{"prepare at any time", prepareAgain[T]},
 	}

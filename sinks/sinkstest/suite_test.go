@@ -86,6 +86,7 @@ func TestSabotage(t *testing.T) {
 			if c.name == "statements do not grow with the batch" {
 				suite.PerMessage = false
 			}
+			suite.AllFaults = c.name == "all bad messages are named at once"
 			err := suite.run(t, c)
 			if err == nil {
 				t.Fatal("the broken sink passed")
@@ -128,9 +129,22 @@ func sabotage() map[string]func() sinks.Sink[int] {
 			}
 			return nil
 		}),
-		"workers do not meet": growing,
-		"prepare at any time": onceOnly,
+		"all bad messages are named at once":       broken(good), // which stops at the first
+		"a report has an outcome for each message": func() sinks.Sink[int] { return talker{} },
+		"workers do not meet":                      growing,
+		"prepare at any time":                      onceOnly,
 	}
+}
+
+// talker reports of one message, whatever the batch.
+type talker struct{}
+
+func (talker) Apply(ctx context.Context, tx pgx.Tx, batch []schema.Message[int]) error {
+	return good(ctx, tx, batch)
+}
+
+func (talker) ApplyReport(ctx context.Context, tx pgx.Tx, batch []schema.Message[int]) ([]schema.Outcome, error) {
+	return make([]schema.Outcome, 1), good(ctx, tx, batch)
 }
 
 // onOwn runs a statement on a connection of its own.
