@@ -113,36 +113,43 @@ func missingTable(ctx context.Context, conn *pgx.Conn, name, last string) error 
 	return fmt.Errorf("no table %s with search_path %s%s", name, path, near)
 }
 
-// columnsOf unfolds domains: a domain's base decides how a value travels, and
-// the domain's own checks are made by PostgreSQL when the row is written. The
-// base type is printed with the modifier -1 rather than null, as bpchar and not
-// character, which in SQL would mean character(1).
+// columnsOf reads the columns of a table.
 func columnsOf(ctx context.Context, conn *pgx.Conn, table uint32) ([]TableColumn, error) {
+	return unfold(ctx, conn, `
+		select a.attnum::int, a.attname::text, a.atttypid, a.atttypmod, a.attnotnull,
+			(a.atthasdef and a.attgenerated = '') or a.attidentity <> '',
+			a.attgenerated <> '' or a.attidentity = 'a'
+		from pg_attribute a
+		where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped`, table)
+}
+
+// unfold unfolds the domains of the columns that seed selects: a domain's base
+// decides how a value travels, and the domain's own checks are made by
+// PostgreSQL when the row is written. The base type is printed with the modifier
+// -1 rather than null, as bpchar and not character, which in SQL would mean
+// character(1).
+func unfold(ctx context.Context, conn *pgx.Conn, seed string, args ...any) ([]TableColumn, error) {
 	rows, err := conn.Query(ctx, `
-		with recursive unfolded as (
-			select a.attnum, a.attname, format_type(a.atttypid, a.atttypmod) as declared,
-				a.atttypid as type, a.atttypmod as mod, a.attnotnull as not_null,
-				(a.atthasdef and a.attgenerated = '') or a.attidentity <> '' as has_default,
-				a.attgenerated <> '' or a.attidentity = 'a' as generated, 0 as depth
-			from pg_attribute a
-			where a.attrelid = $1 and a.attnum > 0 and not a.attisdropped
+		with recursive seed (place, name, type, mod, not_null, has_default, generated) as (`+seed+`),
+		unfolded as (
+			select s.*, format_type(s.type, s.mod) as declared, 0 as depth from seed s
 			union all
-			select u.attnum, u.attname, u.declared, t.typbasetype,
-				case when t.typtypmod >= 0 then t.typtypmod else u.mod end, u.not_null or t.typnotnull,
-				u.has_default or t.typdefault is not null, u.generated, u.depth + 1
+			select u.place, u.name, t.typbasetype, case when t.typtypmod >= 0 then t.typtypmod else u.mod end,
+				u.not_null or t.typnotnull, u.has_default or t.typdefault is not null, u.generated, u.declared, u.depth + 1
 			from unfolded u join pg_type t on t.oid = u.type
 			where t.typtype = 'd'
 		)
-		select distinct on (u.attnum) u.attname::text, u.declared, u.type, format_type(u.type, -1), u.mod,
-			t.typcategory = 'A', t.typtype = 'e', u.not_null, u.has_default, u.generated
+		select distinct on (u.place) u.name, u.declared, u.type, format_type(u.type, -1), u.mod,
+			t.typcategory = 'A', t.typtype = 'e', u.not_null, u.has_default, u.generated,
+			case when t.typcategory = 'A' then t.typelem else 0 end
 		from unfolded u join pg_type t on t.oid = u.type
-		order by u.attnum, u.depth desc`, table)
+		order by u.place, u.depth desc`, args...)
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c TableColumn, err error) {
 		err = row.Scan(&c.Name, &c.Type, &c.BaseOID, &c.BaseType, &c.Mod,
-			&c.Array, &c.Enum, &c.NotNull, &c.HasDefault, &c.Generated)
+			&c.Array, &c.Enum, &c.NotNull, &c.HasDefault, &c.Generated, &c.ElemOID)
 		return c, err
 	})
 }

@@ -34,8 +34,14 @@ type TableColumn struct {
 	BaseOID  uint32
 	BaseType string
 	Mod      int32
+	// Domain is the domain that a parameter of a [SQL] is cast to, empty for any
+	// other type and for all columns: there the assignment checks the domain.
+	Domain string
 	// Array and Enum tell of the base type.
 	Array, Enum bool
+	// ElemOID is the type of an array's elements, of which Mod is the modifier;
+	// 0 where the column is no array.
+	ElemOID uint32
 	// NotNull is true where the column or its domain refuses null.
 	NotNull bool
 	// HasDefault is true where a row that leaves the column out gets another
