@@ -27,6 +27,13 @@ func Statements(schema string) []Statement {
 		{"holder", s.holder},
 		{"terminate", sqlTerminate},
 		{"progress", s.progress},
+		{"purge turn", s.purgeTurn},
+		{"purge", s.purge},
+		{"purge next", s.purgeNext},
+		{"floors", s.floors},
+		{"find key", s.findKey},
+		{"key sizes", s.keySizes},
+		{"key sample", s.keySample},
 	}
 }
 

@@ -38,6 +38,8 @@ type Purged struct {
 	// there are: when the Blocks of successive calls add up to Table, the walk
 	// has been everywhere.
 	Blocks, Table int64
+	// More says that the limit was met: there are more where the walk stands.
+	More bool
 	// Busy says that nothing was done, since another process is at it.
 	Busy bool
 }
@@ -131,8 +133,8 @@ func (l *Ledger) purge(ctx context.Context, tx pgx.Tx, p Purge) (purged Purged, 
 	if err := row.Scan(&found, &last, &purged.Keys); err != nil {
 		return purged, err
 	}
-	if found == int64(p.Limit) {
-		to = int64(last.BlockNumber) // which may hold more
+	if purged.More = found == int64(p.Limit); purged.More {
+		to = int64(last.BlockNumber)
 	}
 	purged.Blocks = to - from
 	if to == purged.Table {

@@ -19,11 +19,15 @@ type statements struct {
 	setAside, blocked, forget, results   string
 	duplicates, deadLetters              string
 	lock, resolve, resettle              string
+	purgeTurn, purge, purgeNext, floors  string
+	findKey, keySizes, keySample         string
 }
 
 func newStatements(schema string) statements {
 	table := func(name string) string { return pgx.Identifier{schema, name}.Sanitize() }
 	in := strings.NewReplacer(
+		"'$processed_message'", literal(table("processed_message")),
+		"$key_floor", table("key_floor"),
 		"$consumer_offset", table("consumer_offset"),
 		"$processed_message", table("processed_message"),
 		"$handler", table("handler"),
@@ -57,5 +61,15 @@ func newStatements(schema string) statements {
 		lock:          in(sqlLock),
 		resolve:       in(sqlResolve),
 		resettle:      in(sqlResettle),
+		purgeTurn:     in(sqlPurgeTurn),
+		purge:         in(sqlPurge),
+		purgeNext:     in(sqlPurgeNext),
+		floors:        in(sqlFloors),
+		findKey:       in(sqlFindKey),
+		keySizes:      in(sqlKeySizes),
+		keySample:     in(sqlKeySample),
 	}
 }
+
+// literal is a text in SQL, for a name that a function takes.
+func literal(s string) string { return "'" + strings.ReplaceAll(s, "'", "''") + "'" }

@@ -27,6 +27,8 @@ type Config struct {
 	Retry Retry
 	// Policy says what becomes of a message that cannot be handled.
 	Policy Policy
+	// Keys says how long idempotency keys are kept.
+	Keys Keys
 
 	// Owner is how this process calls itself in the ledger and in logs.
 	// Defaults to "host/pid".
@@ -85,6 +87,20 @@ type Batch struct {
 	MaxWait time.Duration
 }
 
+// Keys says how long idempotency keys are kept. A record that is redelivered is
+// passed by its offset, whether its key is there or not; what a key is kept for
+// is the producer who sends an event again, and a replay.
+type Keys struct {
+	// Retain is how long a key is kept at least, by the database's clock. It is
+	// purged within another tenth of the time. Keys belong to the handler: where
+	// pipelines share one, the shortest time holds for all.
+	// Defaults to 0: for ever.
+	Retain time.Duration
+	// PurgeEvery is how often old keys are looked for.
+	// Defaults to 1 minute.
+	PurgeEvery time.Duration
+}
+
 // Retry bounds how a failure that may pass (a deadlock, a database that
 // restarts) is tried again, with jittered exponential backoff. A failure of
 // the connection or of the server is tried for ever, since nothing can be
@@ -115,6 +131,7 @@ func (c Config) withDefaults() (Config, error) {
 	require(c.Retry.Attempts >= 0, "retry.attempts", "must be positive", c.Retry.Attempts)
 	for path, d := range map[string]time.Duration{
 		"batch.max_wait": c.Batch.MaxWait, "drain_timeout": c.DrainTimeout, "retry.initial": c.Retry.Initial, "retry.max": c.Retry.Max,
+		"keys.retain": c.Keys.Retain, "keys.purge_every": c.Keys.PurgeEvery,
 		"postgres.transaction_timeout": c.Postgres.TransactionTimeout, "postgres.idle_timeout": c.Postgres.IdleTimeout, "postgres.lock_timeout": c.Postgres.LockTimeout,
 	} {
 		require(d >= 0, path, "must not be negative", d)
@@ -134,6 +151,7 @@ func (c Config) withDefaults() (Config, error) {
 	fill(&c.Batch.MaxRecords, 5000)
 	fill(&c.Batch.MaxBytes, 8<<20)
 	fill(&c.Batch.MaxWait, 10*time.Millisecond)
+	fill(&c.Keys.PurgeEvery, time.Minute)
 	fill(&c.Retry.Initial, 50*time.Millisecond)
 	fill(&c.Retry.Max, 5*time.Second)
 	fill(&c.Retry.Attempts, 10)

@@ -38,6 +38,8 @@ type Hooks struct {
 	Dropped func(topic string, partition int32, records int)
 	// Polled counts the records of each poll.
 	Polled func(records int)
+	// Purged counts the keys that a transaction of the purge has deleted.
+	Purged func(keys int64)
 	// Retrying tells of a failure that will be tried again after the pause.
 	Retrying func(what string, err error, pause time.Duration)
 }

@@ -98,6 +98,10 @@ func (p *Processor) run(ctx context.Context, toEnd bool) error {
 		defer e.source.close()
 		return e.source.run(intake)
 	})
+	g.Go(func() error {
+		e.purgeKeys(intake)
+		return nil
+	})
 	if toEnd {
 		g.Go(func() error {
 			defer stop()

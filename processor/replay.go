@@ -2,7 +2,9 @@ package processor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -15,7 +17,8 @@ import (
 // is known: a key that is new shows an effect that was lost, or a record that
 // was never read. It runs the batch transaction without its advance, sinks
 // included, and rolls each one back, so nothing is changed and no group is
-// joined; the pipeline may be running meanwhile.
+// joined; the pipeline may be running meanwhile. A range that begins at or below
+// the floor of a partition, up to which keys were purged, is refused.
 func (p *Processor) Replay(ctx context.Context, r Range) (Report, error) {
 	pool, ledger, err := p.open(ctx)
 	if err != nil {
@@ -28,6 +31,9 @@ func (p *Processor) Replay(ctx context.Context, r Range) (Report, error) {
 	}
 	spans, err := r.spans(p.cfg.Kafka.Topic, progress)
 	if err != nil {
+		return Report{}, err
+	}
+	if err := r.aboveFloors(ctx, pool, ledger, p.cfg.Kafka.Topic, spans); err != nil {
 		return Report{}, err
 	}
 	source, err := openRange(ctx, p.cfg.Kafka, spans)
@@ -49,7 +55,11 @@ func (p *Processor) Replay(ctx context.Context, r Range) (Report, error) {
 			r.Progress(source.progress())
 		}
 	}
-	return replay.report, nil
+	if replay.report.Fresh > 0 {
+		// Keys may have been purged meanwhile.
+		err = r.aboveFloors(ctx, pool, ledger, p.cfg.Kafka.Topic, spans)
+	}
+	return replay.report, err
 }
 
 // spans resolves the range against what the group has read.
@@ -80,6 +90,24 @@ func (r Range) spans(topic string, progress []offsets.Progress) ([]RangeReport, 
 		}
 	}
 	return spans, nil
+}
+
+// aboveFloors refuses a range in which keys were purged: that one is missing
+// would say nothing of its effect.
+func (r Range) aboveFloors(ctx context.Context, db offsets.DB, ledger *offsets.Ledger, topic string, spans []RangeReport) error {
+	if r.BeyondFloor {
+		return nil
+	}
+	floors, err := ledger.Floors(ctx, db)
+	errs := []error{err}
+	for _, f := range floors {
+		i := slices.IndexFunc(spans, func(s RangeReport) bool { return s.Partition == f.Partition && s.From <= f.Offset })
+		if i >= 0 {
+			errs = append(errs, fmt.Errorf("processor: replay %s/%d@%d: keys up to offset %d were purged, so that a missing one says nothing; "+
+				"begin at %d, or set Range.BeyondFloor (--beyond-floor)", topic, f.Partition, spans[i].From, f.Offset, f.Offset+1))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // replay is one run of Replay.

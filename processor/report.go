@@ -12,6 +12,9 @@ type Range struct {
 	// From and To bound the offsets [From, To) of each partition named; a
 	// partition that is not named has the bound of the zero Range.
 	From, To map[int32]int64
+	// BeyondFloor allows a range that begins where keys were purged: their
+	// records show as new, although they had their effect.
+	BeyondFloor bool
 	// Progress, if set, is told now and then how many of the range's offsets
 	// are done.
 	Progress func(done, total int64)

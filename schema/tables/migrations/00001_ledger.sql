@@ -43,14 +43,18 @@ create table offset_change (
   changed_at     timestamptz not null default now()
 );
 
--- The name under which keys are remembered. It is small in each key's row.
+-- The name under which keys are remembered. It is small in each key's row. The
+-- purge of its keys goes around the table's blocks, a few at a time.
 create table handler (
-  id   smallint generated always as identity primary key,
-  name text not null unique
+  id          smallint generated always as identity primary key,
+  name        text not null unique,
+  purge_block bigint not null default 0,    -- of processed_message: where the purge goes on
+  purged_at   timestamptz                   -- when it last went on
 );
 
 -- The idempotency keys. This table is the cost of the promise, so its columns
--- are ordered by alignment and it has one index.
+-- are ordered by alignment and it has one index: old keys are found by a walk
+-- over the blocks, which costs an insert nothing.
 create table processed_message (
   key           uuid not null,
   record_offset bigint not null,
