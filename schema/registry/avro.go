@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -90,7 +91,7 @@ func fillAvro(s *avro.Schema, body []byte, root *node, values []schema.Value) er
 	var v any
 	rest, err := s.Decode(body, &v, avro.AliasInput())
 	if err != nil {
-		return err
+		return plainly(err)
 	}
 	if len(rest) > 0 {
 		return fmt.Errorf("avro: the record ends at byte %d of its body, and %d more follow", len(body)-len(rest), len(rest))
@@ -100,6 +101,15 @@ func fillAvro(s *avro.Schema, body []byte, root *node, values []schema.Value) er
 		return fmt.Errorf("avro: a row needs a record, and the schema is of another type (%s)", s.Root().Type)
 	}
 	return placeMembers(root, record, values)
+}
+
+// plainly takes from the library's error what it says of Go types, which are
+// none of the sender's: in words that name no field it is the error within.
+func plainly(err error) error {
+	if e, ok := errors.AsType[*avro.SemanticError](err); ok && e.Field == "" && e.Err != nil {
+		return e.Err
+	}
+	return err
 }
 
 // placeMembers sets the values of what is mapped in a record or map.
@@ -138,6 +148,8 @@ func place(n *node, v any, values []schema.Value) error {
 // checkAvro finds text that is none in what is not mapped.
 func checkAvro(v any) error {
 	switch v := v.(type) {
+	case error:
+		return v
 	case string:
 		return checkText(v)
 	case []any:
@@ -151,11 +163,13 @@ func checkAvro(v any) error {
 }
 
 // avroValue returns the value of what the library decodes into an any: the
-// types of the switch, and the values that logicalTypes makes.
+// types of the switch, and what logical puts there: a value, or why there is none.
 func avroValue(v any) (schema.Value, error) {
 	switch v := v.(type) {
 	case schema.Value:
 		return v, nil
+	case error:
+		return schema.Value{}, v
 	case bool:
 		return boolValue(v), nil
 	case int32:

@@ -37,11 +37,21 @@ func avroOptions() []avro.SchemaOpt {
 	}
 }
 
-// logical names what converts a logical type. The conversion is given the
-// value's Avro type, and answers [avro.ErrSkipCustomType] where the logical type
-// has no meaning for it: it is ignored then, as the specification says.
-func logical(name string, convert func(v any, node *avro.SchemaNode) (any, error)) avro.CustomType {
-	return avro.CustomType{LogicalType: name, Decode: convert}
+// conversion returns the schema.Value of a value whose Avro type may be any. It
+// answers [avro.ErrSkipCustomType] where the logical type has no meaning for the
+// Avro type: it is ignored then, as the specification says.
+type conversion func(v any, node *avro.SchemaNode) (any, error)
+
+// logical names what converts a logical type. An error takes the value's place,
+// for the library does not say in which field it was.
+func logical(name string, convert conversion) avro.CustomType {
+	return avro.CustomType{LogicalType: name, Decode: func(v any, node *avro.SchemaNode) (any, error) {
+		value, err := convert(v, node)
+		if err == nil || errors.Is(err, avro.ErrSkipCustomType) {
+			return value, err
+		}
+		return err, nil
+	}}
 }
 
 // integer returns v, an int or a long.
@@ -56,7 +66,7 @@ func integer(v any) (int64, error) {
 }
 
 // stamp converts a count of something since 1970.
-func stamp(at func(int64) time.Time, layout string) func(any, *avro.SchemaNode) (any, error) {
+func stamp(at func(int64) time.Time, layout string) conversion {
 	return func(v any, _ *avro.SchemaNode) (any, error) {
 		n, err := integer(v)
 		if err != nil {
@@ -67,7 +77,7 @@ func stamp(at func(int64) time.Time, layout string) func(any, *avro.SchemaNode) 
 }
 
 // clock converts a count of units since midnight.
-func clock(unit time.Duration) func(any, *avro.SchemaNode) (any, error) {
+func clock(unit time.Duration) conversion {
 	day := int64(24 * time.Hour / unit)
 	return func(v any, node *avro.SchemaNode) (any, error) {
 		n, err := integer(v)
