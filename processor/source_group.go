@@ -288,7 +288,7 @@ func (s *groupSource) deliver(id [16]byte, p *kgo.FetchPartition) {
 	}
 	var none [16]byte
 	if id != none && s.e.identity.TopicID != none && id != s.e.identity.TopicID {
-		w.queue.fail(&haltError{"topic_recreated", offsets.Refusal{Partition: p.Partition, Stored: s.e.identity, Seen: offsets.Identity{ClusterID: s.e.identity.ClusterID, TopicID: id}}})
+		w.queue.fail(&haltError{"topic_recreated", offsets.Refusal{Topic: s.topic, Partition: p.Partition, Stored: s.e.identity, Seen: offsets.Identity{ClusterID: s.e.identity.ClusterID, TopicID: id}}})
 		return
 	}
 	dropped, pause := w.queue.push(newChunk(s.e.identity, p.Records, time.Now()))
