@@ -103,13 +103,21 @@ func fillAvro(s *avro.Schema, body []byte, root *node, values []schema.Value) er
 	return placeMembers(root, record, values)
 }
 
-// plainly takes from the library's error what it says of Go types, which are
-// none of the sender's: in words that name no field it is the error within.
+// plainly words the library's error by the field and what is wrong there; its
+// own text tells of Go types, which are none of the sender's, and leaves the
+// field out. The path of a nested field is cut short: it is as deep as the record.
 func plainly(err error) error {
-	if e, ok := errors.AsType[*avro.SemanticError](err); ok && e.Field == "" && e.Err != nil {
+	const limit = 100
+	e, ok := errors.AsType[*avro.SemanticError](err)
+	switch {
+	case !ok || e.Err == nil:
+		return err
+	case e.Field == "":
 		return e.Err
+	case len(e.Field) > limit:
+		return fmt.Errorf("in %q…: %w", e.Field[:limit], e.Err)
 	}
-	return err
+	return fmt.Errorf("in %q: %w", e.Field, e.Err)
 }
 
 // placeMembers sets the values of what is mapped in a record or map.
