@@ -115,6 +115,15 @@ func TestAvroTypes(t *testing.T) {
 		{`{"type":"fixed","name":"F","size":16,"logicalType":"uuid"}`, "\x01\x90\xf3\xc2\x7a\x1b\x7c\x33\x9d\x4e\x5f\x60\x71\x82\x93\xa4", schema.String, "0190f3c2-7a1b-7c33-9d4e-5f60718293a4"},
 		{`{"type":"string","logicalType":"uuid"}`, "\x02x", schema.String, "x"},
 		{`{"type":"string","logicalType":"decimal","precision":4}`, "\x02x", schema.String, "x"}, // no decimal by the specification
+		{`{"type":"string","logicalType":"date"}`, "\x02x", schema.String, "x"},
+		{`{"type":"string","logicalType":"time-millis"}`, "\x02x", schema.String, "x"},
+		{`{"type":"string","logicalType":"big-decimal"}`, "\x02x", schema.String, "x"},
+		{`{"type":"fixed","name":"F","size":4,"logicalType":"duration"}`, "abcd", schema.Bytes, "abcd"},
+		{`{"type":"bytes","logicalType":"big-decimal"}`, "\x06\x02\x01\x80", schema.Missing, "scale is cut short"},
+		{`{"type":"bytes","logicalType":"decimal","precision":4}`, "\x82\x80\x08" + strings.Repeat("\x01", 65537), schema.Missing, "65537 bytes is too large"},
+		{`{"type":"array","items":"string"}`, "\x02\x02\xff\x00", schema.Missing, `in "v": text at byte 0: invalid UTF-8`},
+		{`{"type":"map","values":"string"}`, "\x02\x02k\x02\xff\x00", schema.Missing, "invalid UTF-8"},
+		{`{"type":"map","values":"string"}`, "\x02\x02\xff\x02k\x00", schema.Missing, "a name: text at byte 0: invalid UTF-8"},
 		{`{"type":"long","logicalType":"weather"}`, "\x02", schema.Number, "1"},
 	} {
 		decode := avroOf(t, recordOf(c.avro), "v")
@@ -176,6 +185,12 @@ func TestAvroDepth(t *testing.T) {
 	row := read(t, decode, append(bytes.Repeat([]byte{2}, 300), 0))
 	wantField(t, row, "next", schema.Object, strings.Repeat(`{"next":`, 300)+"null"+strings.Repeat("}", 300))
 
+	// The path of the place is cut short: it is as long as the record is deep.
+	_, err := decode(t.Context(), record(bytes.Repeat([]byte{2}, 300)))
+	if err == nil || len(err.Error()) > 250 || !strings.Contains(err.Error(), `in "next.next.`) {
+		t.Errorf("%v", err)
+	}
+
 	many := avroOf(t, recordOf(`{"type":"array","items":"null"}`), "v")
 	wantFault(t, many, []byte("\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01\x00"), "limit")
 }
@@ -216,6 +231,13 @@ func TestAvroLostReference(t *testing.T) {
 		return lost
 	})
 	wantFault(t, open(t, f).Avro(schema.NewFields("v")), frame(3, 2), `"x"`, `"base"`, "Version 1 not found")
+}
+
+// A tombstone without a frame is a row of nothing, an empty payload is none.
+func TestAvroUnframedTombstone(t *testing.T) {
+	decode := avroOf(t, recordOf(`"int"`), "v")
+	wantField(t, read(t, decode, nil), "v", schema.Missing, "")
+	wantFault(t, decode, []byte{}, `in "v": `)
 }
 
 // A schema text that is none is an error of the start, and no fault of a message.

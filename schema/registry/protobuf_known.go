@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -82,7 +83,7 @@ func durationValue(m protoreflect.Message) (schema.Value, error) {
 		seconds, nanos = -seconds, -nanos
 	}
 	if seconds < 0 || seconds > mostSeconds || nanos < 0 || nanos >= second {
-		return schema.Value{}, fmt.Errorf("no such Duration: its seconds and nanoseconds differ in sign or are too many")
+		return schema.Value{}, errors.New("no such Duration: its seconds and nanoseconds differ in sign or are too many")
 	}
 	b := []byte("PT")
 	if negative {

@@ -99,11 +99,11 @@ func answer(err error, s sr.Schema, remedy string) error {
 	refused, ok := errors.AsType[*sr.ResponseError](err)
 	switch {
 	case ok && unknownCode(refused.ErrorCode):
-		return fmt.Errorf("the registry does not know it (%s): %s", refused.Message, remedy)
+		return fmt.Errorf("the registry does not know it (%.200q): %s", refused.Message, remedy)
 	case ok && refused.StatusCode == http.StatusNotFound:
 		return schema.Unavailable(fmt.Errorf("%s answers 404 without a registry's error code: is this a schema registry?", refused.URL))
 	case ok:
-		return schema.Unavailable(fmt.Errorf("%s answers %d: %w", refused.URL, refused.StatusCode, err))
+		return schema.Unavailable(fmt.Errorf("%s answers %d: %.200q", refused.URL, refused.StatusCode, refused.Error()))
 	case err != nil:
 		return schema.Unavailable(err)
 	case s.Schema == "":
