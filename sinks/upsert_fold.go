@@ -92,6 +92,7 @@ func (p *upsertPlan[T]) foldTombstone(m *upsertMemory, msg *schema.Message[T]) e
 		return nil
 	case TombstoneError:
 		return schema.Faultf(msg.Record, schema.ReasonTombstone, "tombstones are set to be errors")
+	case TombstoneDelete:
 	}
 	clear(m.cells)
 	for _, i := range p.key {

@@ -59,11 +59,15 @@ func TestUnknownIDIsAskedAgain(t *testing.T) {
 // the message's fault, is asked again by the next record, and is found.
 func TestUnavailable(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
-		"500":        func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"error_code":50001}`, 500) },
-		"401":        func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"error_code":401}`, 401) },
-		"429":        func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", 429) },
-		"proxy 404":  func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>no such page", 404) },
-		"servlet":    func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"error_code":404}`, 404) },
+		"500": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"error_code":50001}`, http.StatusInternalServerError)
+		},
+		"401": func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, `{"error_code":401}`, http.StatusUnauthorized)
+		},
+		"429":        func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "", http.StatusTooManyRequests) },
+		"proxy 404":  func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>no such page", http.StatusNotFound) },
+		"servlet":    func(w http.ResponseWriter, _ *http.Request) { http.Error(w, `{"error_code":404}`, http.StatusNotFound) },
 		"html":       func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>welcome") },
 		"other json": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "{}") },
 		"cut":        func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
