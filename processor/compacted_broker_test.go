@@ -18,8 +18,8 @@ import (
 
 // Proves that the holes of a compacted topic are passed: the end is reached,
 // the stored offset is that of the last record + 1, the last message of each
-// record key is there, what is missing is accounted for as gaps, and no line of
-// the log is spent on them (case B08).
+// record key is there, what is missing is accounted for as gaps, and no warning
+// is spent on them (case B08).
 func TestCompactedTopic(t *testing.T) {
 	const records, keys = 10_000, 50
 	broker := processortest.SharedBroker(t)
