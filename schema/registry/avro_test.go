@@ -13,11 +13,11 @@ import (
 )
 
 // avroOf returns the decoder of unframed records of a schema.
-func avroOf(t testing.TB, text string, paths ...string) schema.Decoder[schema.Row] {
-	t.Helper()
+func avroOf(tb testing.TB, text string, paths ...string) schema.Decoder[schema.Row] {
+	tb.Helper()
 	decode, err := registry.Avro(text, schema.NewFields(paths...))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return decode
 }

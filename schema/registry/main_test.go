@@ -26,10 +26,10 @@ type fake struct {
 	requests atomic.Int64
 }
 
-func newFake(t testing.TB, opts ...srfake.Option) *fake {
-	t.Helper()
+func newFake(tb testing.TB, opts ...srfake.Option) *fake {
+	tb.Helper()
 	f := &fake{Registry: srfake.New(opts...)}
-	t.Cleanup(f.Close)
+	tb.Cleanup(f.Close)
 	f.Intercept(func(http.ResponseWriter, *http.Request) bool {
 		f.requests.Add(1)
 		return false
@@ -43,17 +43,17 @@ func (f *fake) seed(id int, kind sr.SchemaType, text string, refs ...sr.SchemaRe
 }
 
 // open opens the fake as a user would.
-func open(t testing.TB, f *fake, change ...func(*registry.Options)) *registry.Registry {
-	t.Helper()
+func open(tb testing.TB, f *fake, change ...func(*registry.Options)) *registry.Registry {
+	tb.Helper()
 	o := registry.Options{URL: f.URL()}
 	for _, c := range change {
 		c(&o)
 	}
 	r, err := registry.Open(o)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(r.Close)
+	tb.Cleanup(r.Close)
 	return r
 }
 
@@ -68,50 +68,50 @@ func record(value []byte) *schema.Record {
 }
 
 // unbase64 returns the bytes of a value that was given as base64.
-func unbase64(t testing.TB, s string) []byte {
-	t.Helper()
+func unbase64(tb testing.TB, s string) []byte {
+	tb.Helper()
 	b, err := base64.StdEncoding.DecodeString(s)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return b
 }
 
 // read decodes a value that must be right.
-func read(t testing.TB, decode schema.Decoder[schema.Row], value []byte) schema.Row {
-	t.Helper()
-	row, err := decode(t.Context(), record(value))
+func read(tb testing.TB, decode schema.Decoder[schema.Row], value []byte) schema.Row {
+	tb.Helper()
+	row, err := decode(tb.Context(), record(value))
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return row
 }
 
 // wantField compares one field of a row.
-func wantField(t testing.TB, row schema.Row, path string, kind schema.Kind, raw string) {
-	t.Helper()
+func wantField(tb testing.TB, row schema.Row, path string, kind schema.Kind, raw string) {
+	tb.Helper()
 	if v := row.Get(path); v.Kind != kind || string(v.Raw) != raw {
-		t.Errorf("%s: kind %d %q, want kind %d %q", path, v.Kind, v.Raw, kind, raw)
+		tb.Errorf("%s: kind %d %q, want kind %d %q", path, v.Kind, v.Raw, kind, raw)
 	}
 }
 
 // wantFault decodes a value that must be its own decode fault, of its own
 // record, in words that hold the given ones.
-func wantFault(t testing.TB, decode schema.Decoder[schema.Row], value []byte, words ...string) {
-	t.Helper()
+func wantFault(tb testing.TB, decode schema.Decoder[schema.Row], value []byte, words ...string) {
+	tb.Helper()
 	r := record(value)
-	row, err := decode(t.Context(), r)
+	row, err := decode(tb.Context(), r)
 	f, ok := errors.AsType[*schema.Fault](err)
 	if !ok || schema.IsUnavailable(err) {
-		t.Errorf("no fault but %v, row %v", err, row)
+		tb.Errorf("no fault but %v, row %v", err, row)
 		return
 	}
 	if f.Reason != schema.ReasonDecode || f.Record != r || row.Values != nil {
-		t.Errorf("reason %s, record %v, row %v", f.Reason, f.Record, row)
+		tb.Errorf("reason %s, record %v, row %v", f.Reason, f.Record, row)
 	}
 	for _, w := range words {
 		if !strings.Contains(err.Error(), w) {
-			t.Errorf("%q does not say %q", err, w)
+			tb.Errorf("%q does not say %q", err, w)
 		}
 	}
 }
