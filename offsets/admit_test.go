@@ -84,13 +84,13 @@ func TestCount(t *testing.T) {
 	}
 }
 
-func begin(t testing.TB, db *tablestest.DB) pgx.Tx {
-	t.Helper()
-	tx, err := db.Pool.Begin(t.Context())
+func begin(tb testing.TB, db *tablestest.DB) pgx.Tx {
+	tb.Helper()
+	tx, err := db.Pool.Begin(tb.Context())
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() { tx.Rollback(context.WithoutCancel(t.Context())) }) //nolint:errcheck // it may have ended
+	tb.Cleanup(func() { tx.Rollback(context.WithoutCancel(tb.Context())) }) //nolint:errcheck // it may have ended
 	return tx
 }
 

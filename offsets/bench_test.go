@@ -2,6 +2,7 @@ package offsets_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -65,7 +66,7 @@ func newBenchBatch(size, percent int) *benchEntries {
 	b := &benchEntries{entries: make([]offsets.Entry, size), duplicates: size * percent / 100, random: rand.NewChaCha8([32]byte{})}
 	for i := range b.entries {
 		b.entries[i].Offset = int64(i - size)
-		b.random.Read(b.entries[i].Key[:])
+		b.entries[i].Key = b.key()
 	}
 	return b
 }
@@ -74,7 +75,13 @@ func (b *benchEntries) next() {
 	for i := range b.entries {
 		b.entries[i].Offset += int64(len(b.entries))
 		if i >= b.duplicates {
-			b.random.Read(b.entries[i].Key[:])
+			b.entries[i].Key = b.key()
 		}
 	}
+}
+
+func (b *benchEntries) key() (key [16]byte) {
+	binary.NativeEndian.PutUint64(key[:8], b.random.Uint64())
+	binary.NativeEndian.PutUint64(key[8:], b.random.Uint64())
+	return key
 }

@@ -30,11 +30,11 @@ func TestModel(t *testing.T) {
 	})
 }
 
-func newLedger(t testing.TB, db *tablestest.DB) *offsets.Ledger {
-	t.Helper()
+func newLedger(tb testing.TB, db *tablestest.DB) *offsets.Ledger {
+	tb.Helper()
 	l := offsets.New(offsets.Options{Schema: db.Schema, Group: "shop", Topic: "orders"})
-	if err := l.Register(t.Context(), db.Pool); err != nil {
-		t.Fatal(err)
+	if err := l.Register(tb.Context(), db.Pool); err != nil {
+		tb.Fatal(err)
 	}
 	return l
 }

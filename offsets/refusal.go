@@ -40,7 +40,7 @@ func (r Refusal) Error() string {
 	if r.Code() == "other_cluster" {
 		what = fmt.Sprintf("the stored offset belongs to cluster %q, this one is %q", r.Stored.ClusterID, r.Seen.ClusterID)
 	}
-	return fmt.Sprintf("%s/%d@%d, epoch %d: %s; nothing was changed: begin under another group, or adopt the offset for what is there now",
+	return fmt.Sprintf("%s/%d@%d, epoch %d: %s; nothing was changed: read what is there now under another group",
 		r.Topic, r.Partition, r.Next, r.Epoch, what)
 }
 

@@ -206,6 +206,14 @@ func (e *engine) beginning(ctx context.Context, partition int32) (int64, error) 
 	return e.source.logStart(ctx, partition)
 }
 
+// forget drops what is known of the ledger's position, because the database has
+// gone back: it may have lost the position with the rest.
+func (e *engine) forget(partition int32) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.known, partition)
+}
+
 // reclaim is Ledger.Reclaim on a fresh connection, as often as it takes.
 func (e *engine) reclaim(ctx context.Context, c offsets.Claim, log *slog.Logger) (offsets.Claim, error) {
 	next := c

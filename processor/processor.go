@@ -183,8 +183,7 @@ func (p *Processor) newEngine(ctx context.Context, pool *pgxpool.Pool, ledger *o
 	for _, known := range progress {
 		e.known[known.Partition] = true
 	}
-	e.source, err = openGroup(e)
-	return e, err
+	return e, openGroup(e)
 }
 
 // awaitEnd returns when every partition has reached the end that it had when

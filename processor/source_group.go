@@ -45,8 +45,10 @@ type groupSource struct {
 	wake     context.CancelFunc // ends the poll in progress
 }
 
-// openGroup creates the client; it joins the group when it is first polled.
-func openGroup(e *engine) (*groupSource, error) {
+// openGroup creates the client and makes it the engine's source. It joins the
+// group at once, so the workers of the first assignment may start before this
+// returns: they wait until the source is in place.
+func openGroup(e *engine) error {
 	s := &groupSource{e: e, topic: e.cfg.Kafka.Topic, ready: make(chan struct{})}
 	opts := append(e.cfg.Kafka.clientOptions(),
 		kgo.ConsumerGroup(e.cfg.Group),
@@ -72,11 +74,11 @@ func openGroup(e *engine) (*groupSource, error) {
 	}
 	client, err := kgo.NewClient(append(opts, e.cfg.Kafka.Options...)...)
 	if err != nil {
-		return nil, fmt.Errorf("config: kafka: %w", err)
+		return fmt.Errorf("config: kafka: %w", err)
 	}
-	s.client = client
+	s.client, e.source = client, s
 	close(s.ready)
-	return s, nil
+	return nil
 }
 
 func balancer(name string) kgo.GroupBalancer {
@@ -288,7 +290,7 @@ func (s *groupSource) deliver(id [16]byte, p *kgo.FetchPartition) {
 	}
 	var none [16]byte
 	if id != none && s.e.identity.TopicID != none && id != s.e.identity.TopicID {
-		w.queue.fail(&haltError{"topic_recreated", offsets.Refusal{Partition: p.Partition, Stored: s.e.identity, Seen: offsets.Identity{ClusterID: s.e.identity.ClusterID, TopicID: id}}})
+		w.queue.fail(&haltError{"topic_recreated", offsets.Refusal{Topic: s.topic, Partition: p.Partition, Stored: s.e.identity, Seen: offsets.Identity{ClusterID: s.e.identity.ClusterID, TopicID: id}}})
 		return
 	}
 	dropped, pause := w.queue.push(newChunk(s.e.identity, p.Records, time.Now()))

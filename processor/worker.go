@@ -102,6 +102,9 @@ func (w *worker) hold(intake, work context.Context) error {
 	w.log.LogAttrs(work, slog.LevelDebug, "claimed", slog.Int64("epoch", claim.Epoch), slog.Int64("offset", claim.Next))
 	w.e.source.seek(w, claim)
 	err = w.work(intake, work)
+	if errors.Is(err, offsets.ErrWentBack) {
+		w.e.forget(w.partition)
+	}
 	if classify(err) == superseded {
 		w.held = false
 		w.log.LogAttrs(work, slog.LevelWarn, "lost ownership of the partition; dropping what was read and claiming again while the group lists it",
@@ -327,6 +330,10 @@ func (w *worker) halt(work context.Context, h *haltError) {
 	w.e.source.shut(w)
 	if outside, ok := errors.AsType[*rangeError](h.err); ok {
 		w.e.source.explain(work, w.claim, outside)
+	}
+	if r, ok := errors.AsType[offsets.Refusal](h.err); ok && w.held { // found while reading, which does not know the claim
+		r.Next, r.Epoch = w.claim.Next, w.claim.Epoch
+		h.err = r
 	}
 	w.log.LogAttrs(work, slog.LevelError, "the partition is halted; the others go on",
 		slog.String("code", h.code), slog.Int64("offset", w.claim.Next), slog.Any("reason", h.err))

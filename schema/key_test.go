@@ -27,12 +27,12 @@ func mustKey[T any](t rapid.TB, key schema.KeyFunc[T], m schema.Message[T]) sche
 }
 
 // rowMessage decodes payload into a message of the given fields.
-func rowMessage(t testing.TB, payload string, paths ...string) schema.Message[schema.Row] {
-	t.Helper()
+func rowMessage(tb testing.TB, payload string, paths ...string) schema.Message[schema.Row] {
+	tb.Helper()
 	r := &schema.Record{Topic: "t", Offset: 7, Value: []byte(payload)}
-	body, err := schema.Rows(schema.NewFields(paths...))(t.Context(), r)
+	body, err := schema.Rows(schema.NewFields(paths...))(tb.Context(), r)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return schema.Message[schema.Row]{Record: r, Body: body}
 }

@@ -14,18 +14,18 @@ import (
 )
 
 // row decodes payload into the given fields.
-func row(t testing.TB, payload string, paths ...string) (schema.Row, error) {
-	t.Helper()
+func row(tb testing.TB, payload string, paths ...string) (schema.Row, error) {
+	tb.Helper()
 	decode := schema.Rows(schema.NewFields(paths...))
-	return decode(t.Context(), &schema.Record{Topic: "t", Offset: 7, Value: []byte(payload)})
+	return decode(tb.Context(), &schema.Record{Topic: "t", Offset: 7, Value: []byte(payload)})
 }
 
 // mustRow decodes a payload that has to be good.
-func mustRow(t testing.TB, payload string, paths ...string) schema.Row {
-	t.Helper()
-	r, err := row(t, payload, paths...)
+func mustRow(tb testing.TB, payload string, paths ...string) schema.Row {
+	tb.Helper()
+	r, err := row(tb, payload, paths...)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return r
 }
@@ -39,18 +39,18 @@ func value(kind schema.Kind, raw string) schema.Value {
 }
 
 // wantFault holds err to a fault of the reason whose text contains each of texts.
-func wantFault(t testing.TB, err error, reason schema.Reason, texts ...string) {
-	t.Helper()
+func wantFault(tb testing.TB, err error, reason schema.Reason, texts ...string) {
+	tb.Helper()
 	fault, ok := errors.AsType[*schema.Fault](err)
 	if !ok {
-		t.Fatalf("got error %v, want a fault %s", err, reason)
+		tb.Fatalf("got error %v, want a fault %s", err, reason)
 	}
 	if fault.Reason != reason || fault.Record == nil {
-		t.Errorf("got reason %s and record %v, want %s and the record", fault.Reason, fault.Record, reason)
+		tb.Errorf("got reason %s and record %v, want %s and the record", fault.Reason, fault.Record, reason)
 	}
 	for _, text := range texts {
 		if !strings.Contains(err.Error(), text) {
-			t.Errorf("got %q, want it to contain %q", err, text)
+			tb.Errorf("got %q, want it to contain %q", err, text)
 		}
 	}
 }

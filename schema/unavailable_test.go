@@ -20,7 +20,7 @@ func TestUnavailable(t *testing.T) {
 	if _, ok := errors.AsType[*schema.Fault](wrapped); ok {
 		t.Error("an outage is no message's fault")
 	}
-	if got := schema.Unavailable(wrapped); got != wrapped {
+	if got := schema.Unavailable(wrapped); got != wrapped { //nolint:errorlint // the very error is meant
 		t.Errorf("marked twice: %#v", got)
 	}
 	if err.Error() != "registry: context deadline exceeded" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
@@ -35,7 +36,7 @@ func Describe(ctx context.Context, conn *pgx.Conn, name string) (*Table, error) 
 	if err != nil {
 		return nil, fmt.Errorf("describe %s: %w", name, err)
 	}
-	if !strings.Contains("rpfv", kind) {
+	if !slices.Contains([]string{"r", "p", "f", "v"}, kind) {
 		return nil, fmt.Errorf("%s is no table that can be written to", name)
 	}
 	if t.Columns, err = columnsOf(ctx, conn, oid); err != nil {

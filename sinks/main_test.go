@@ -113,3 +113,16 @@ func sorted(s []string) []string {
 	slices.Sort(s)
 	return s
 }
+
+// joinSorted writes lines as compact writes rows.
+func joinSorted(lines []string) string { return strings.Join(sorted(lines), " ") }
+
+// wantText fails where the error does not say all of the texts.
+func wantText(tb testing.TB, err error, texts ...string) {
+	tb.Helper()
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			tb.Errorf("got %v, want %q in it", err, text)
+		}
+	}
+}

@@ -188,6 +188,7 @@ func add[T any](sum *amount, c *bound[T], msg *schema.Message[T]) error {
 		return absent(msg.Record, c.Field, c.Name, "null")
 	case schema.Bytes:
 		v.Kind = schema.String
+	default:
 	}
 	d, err := summand(&c.TableColumn, v)
 	if err != nil {

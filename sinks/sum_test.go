@@ -146,7 +146,7 @@ func TestSumAgainstDecimals(t *testing.T) {
 		}
 		messages := batch(t, amounts, lines...)
 		cut := rapid.IntRange(0, len(messages)).Draw(rt, "cut")
-		got := totals(rt, t.Context(), db, sink, messages[:cut], messages[cut:])
+		got := totals(t.Context(), rt, db, sink, messages[:cut], messages[cut:])
 		for account, d := range want {
 			if g, _, err := apd.NewFromString(got[account]); err != nil || g.Cmp(d) != 0 {
 				rt.Fatalf("account %d: got %s (%v), want %s", account, got[account], err, d)
@@ -157,7 +157,7 @@ func TestSumAgainstDecimals(t *testing.T) {
 
 // totals applies the batches and reads the totals in a transaction that is
 // rolled back.
-func totals(rt *rapid.T, ctx context.Context, db *tablestest.DB, sink sinks.Sink[schema.Row], batches ...[]schema.Message[schema.Row]) map[int]string {
+func totals(ctx context.Context, rt *rapid.T, db *tablestest.DB, sink sinks.Sink[schema.Row], batches ...[]schema.Message[schema.Row]) map[int]string {
 	tx, err := db.Pool.Begin(ctx)
 	if err != nil {
 		rt.Fatal(err)

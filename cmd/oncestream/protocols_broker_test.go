@@ -12,6 +12,7 @@ import (
 // Proves, for each way in which a group can share its partitions and for static
 // members, that a member which is killed is replaced without loss or double.
 func TestGroupProtocols(t *testing.T) {
+	t.Parallel()
 	tests := map[string]struct {
 		kafka     string // a line of the pipeline file
 		instances [2]string

@@ -3,7 +3,6 @@ package sinkstest
 import (
 	"context"
 	"errors"
-	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -125,7 +124,7 @@ func sabotage() map[string]func() sinks.Sink[int] {
 		"statements do not grow with the batch": broken(good),
 		"a bad message is named": broken(func(ctx context.Context, tx pgx.Tx, batch []schema.Message[int]) error {
 			if err := good(ctx, tx, batch); err != nil {
-				return fmt.Errorf("some message: %v", err)
+				return errors.New("some message: " + err.Error())
 			}
 			return nil
 		}),

@@ -107,7 +107,7 @@ func serveArchive(t *testing.T, w http.ResponseWriter, r *http.Request) {
 // lie in one that only its owner can.
 func cacheInTmp(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "oncestream-cache-")
+	dir, err := os.MkdirTemp("/tmp", "oncestream-cache-") //nolint:usetesting // see above
 	if err != nil {
 		t.Fatal(err)
 	}

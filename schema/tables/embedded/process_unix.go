@@ -173,8 +173,14 @@ func (p *process) signal(pid int, sig os.Signal) error {
 // awaitGone returns when the process is no more. As long as one of them lives,
 // it holds the shared memory and the next start would be refused.
 func awaitGone(pid int) error {
-	for end := time.Now().Add(stopLimit); running(pid); time.Sleep(2 * time.Millisecond) {
-		if time.Now().After(end) {
+	limit := time.NewTimer(stopLimit)
+	defer limit.Stop()
+	look := time.NewTicker(2 * time.Millisecond)
+	defer look.Stop()
+	for running(pid) {
+		select {
+		case <-look.C:
+		case <-limit.C:
 			return fmt.Errorf("process %d does not end", pid)
 		}
 	}

@@ -1,0 +1,1 @@
+create table kv (k int primary key, v text);

@@ -1,0 +1,1 @@
+create table person (id int, name text, k text);

@@ -1,0 +1,1 @@
+create table neg (id int primary key, n numeric(5,-2));

@@ -1,0 +1,1 @@
+create table exact (id int primary key, n numeric);

@@ -1,0 +1,2 @@
+create table big (id int primary key, n bigint);
+create table exact (id int primary key, n numeric);

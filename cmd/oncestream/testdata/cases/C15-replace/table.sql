@@ -1,0 +1,1 @@
+create table likes (id int primary key, flavor text, item text);

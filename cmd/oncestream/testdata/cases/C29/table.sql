@@ -1,0 +1,1 @@
+create table deep (id int primary key, j jsonb);

@@ -1,0 +1,1 @@
+create table seen (k bytea, v int);

@@ -1,0 +1,1 @@
+create table pay (id int primary key, amount int, "Amount" int);

@@ -1,0 +1,1 @@
+create table person (id int primary key, name text);

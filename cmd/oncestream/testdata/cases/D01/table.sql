@@ -1,0 +1,1 @@
+create table app (id int primary key, v text);

@@ -1,0 +1,1 @@
+create table num (id int primary key, n int);

@@ -1,0 +1,1 @@
+create table pay ("order" int, amount int);
