@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/oncestream/oncestream/processor/processortest"
+	"github.com/oncestream/oncestream/schema"
 	"github.com/oncestream/oncestream/schema/tables/tablestest"
 )
 
@@ -38,6 +39,7 @@ func TestScripts(t *testing.T) {
 			"query":  scriptQuery,
 			"until":  scriptUntil,
 			"send":   scriptSend,
+			"put":    scriptPut,
 			"topic":  scriptTopic,
 			"exits":  scriptExits,
 			"holds":  scriptHolds,
@@ -123,6 +125,36 @@ func scriptSend(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(err)
 	values := strings.Split(strings.TrimSpace(ts.ReadFile(args[2])), "\n")
 	kafkaOf(ts).Produce(tbOf(ts), args[0], int32(partition), processortest.Values(values...)...)
+}
+
+// putRecord is a line of a file for put.
+type putRecord struct {
+	Partition int32
+	Key       *string
+	// Value is the value as a text, Bytes in base64; without them the record is
+	// a tombstone.
+	Value   *string
+	Bytes   []byte
+	Headers [][2]string
+}
+
+// put TOPIC FILE sends a record for each line of the file, which is JSON.
+func scriptPut(ts *testscript.TestScript, _ bool, args []string) {
+	for line := range strings.SplitSeq(strings.TrimSpace(ts.ReadFile(args[1])), "\n") {
+		var p putRecord
+		ts.Check(json.Unmarshal([]byte(line), &p))
+		r := schema.Record{Value: p.Bytes}
+		if p.Value != nil {
+			r.Value = []byte(*p.Value)
+		}
+		if p.Key != nil {
+			r.Key = []byte(*p.Key)
+		}
+		for _, h := range p.Headers {
+			r.Headers = append(r.Headers, schema.Header{Key: h[0], Value: []byte(h[1])})
+		}
+		kafkaOf(ts).Produce(tbOf(ts), args[0], p.Partition, r)
+	}
 }
 
 // exits CODE PROGRAM ARG... runs a program that must end with the code.
