@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -348,26 +349,21 @@ func TestLedgerNonNegativeConcurrent(t *testing.T) {
 }
 
 // applyPayable applies a batch without those that cannot be paid, as the engine
-// does: what is named at fault is taken out, within the transaction.
+// does: what is named at fault is taken out, and the rest is tried again. The
+// savepoint lets the accounts go, so that there may be more of them then.
 func applyPayable(ctx context.Context, db *tablestest.DB, sink sinks.Sink[schema.Row], batch []schema.Message[schema.Row]) (refused int, err error) {
 	err = pgx.BeginFunc(ctx, db.Pool, func(tx pgx.Tx) error {
-		err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error { return sink.Apply(ctx, savepoint, batch) })
-		faults, ok := errors.AsType[schema.Faults](err)
-		if !ok {
-			return err
-		}
-		refused = len(faults)
-		bad := map[*schema.Record]bool{}
-		for _, f := range faults {
-			bad[f.Record] = true
-		}
-		var rest []schema.Message[schema.Row]
-		for _, m := range batch {
-			if !bad[m.Record] {
-				rest = append(rest, m)
+		for rest := batch; ; {
+			err := pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error { return sink.Apply(ctx, savepoint, rest) })
+			faults, ok := errors.AsType[schema.Faults](err)
+			if !ok {
+				return err
 			}
+			refused += len(faults)
+			rest = slices.DeleteFunc(slices.Clone(rest), func(m schema.Message[schema.Row]) bool {
+				return slices.ContainsFunc(faults, func(f *schema.Fault) bool { return f.Record == m.Record })
+			})
 		}
-		return sink.Apply(ctx, tx, rest)
 	})
 	return refused, err
 }
