@@ -2,6 +2,7 @@ package sinks_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -56,25 +57,57 @@ func TestEachErrors(t *testing.T) {
 	}
 }
 
-// Proves that Tee goes in order, ends at the first error, and prepares all,
-// with all their faults.
-func TestTee(t *testing.T) {
+// Proves that with savepoints the faults of all messages are found in one run,
+// with what PostgreSQL refuses of a call, and that a call at fault leaves nothing
+// for those behind it; any other error still ends the batch.
+func TestEachSavepoints(t *testing.T) {
 	db := tablestest.New(t)
-	var seen []string
-	note := func(name string, err error) sinks.Sink[schema.Row] {
-		return sinks.Batch(func(context.Context, pgx.Tx, []schema.Message[schema.Row]) error {
-			seen = append(seen, name)
+	db.Exec(`create table s (k int primary key, v int not null check (v < 10))`)
+	sink := sinks.Each(func(ctx context.Context, tx pgx.Tx, m schema.Message[schema.Row]) error {
+		k, v := string(m.Body.Get("k").Raw), string(m.Body.Get("v").Raw)
+		if _, err := tx.Exec(ctx, `insert into s values ($1::text::int, nullif($2::text, '')::int)`, k, v); err != nil {
 			return err
-		})
-	}
-	sink := sinks.Tee(note("a", nil), note("b", errDown), note("c", nil))
-	if err := apply(t, db, sink, batch(t, kv, `1={"k":1}`)); !errors.Is(err, errDown) {
-		t.Errorf("got %v, want %v", err, errDown)
-	}
-	equal(t, strings.Join(seen, " "), "a b")
+		}
+		switch v {
+		case "7":
+			panic("seven")
+		case "8":
+			return refusal{permanent: true}
+		case "9":
+			return errDown
+		}
+		return nil
+	}).Savepoints()
+	messages := batch(t, kv, `1={"k":1,"v":1}`, `1={"k":1,"v":2}`, `2={"k":2,"v":7}`, `2={"k":2,"v":8}`, `2={"k":2,"v":10}`,
+		`2={"k":2,"v":null}`, `2={"k":2,"v":"x"}`, `2={"k":2,"v":1}`)
+	equal(t, faultsOf(t, apply(t, db, sink, messages)),
+		"1 unique  \n2 handler  \n3 handler  \n4 check  \n5 not_null  v\n6 value_range  \n")
+	equal(t, db.Value(`select count(*) from s`), "0")
+	mustApply(t, db, sink, []schema.Message[schema.Row]{messages[0], messages[7]})
+	equal(t, compact(db, `select * from s order by k`), "1,1 2,1")
 
-	err := prepare(t, db, sinks.Tee[schema.Row](note("a", nil), &sinks.Insert[schema.Row]{Table: "x1"}, &sinks.Insert[schema.Row]{Table: "x2"}))
-	if err == nil || !strings.Contains(err.Error(), "no table x1") || !strings.Contains(err.Error(), "no table x2") {
-		t.Errorf("got %v, want both tables named", err)
+	err := apply(t, db, sink, batch(t, kv, `3={"k":3,"v":7}`, `3={"k":3,"v":9}`))
+	if _, ok := asFault(err); ok || !errors.Is(err, errDown) {
+		t.Errorf("got %v, want %v as no fault", err, errDown)
 	}
+}
+
+// Proves that what a function answers is reported as JSON, and that an answer
+// which has no JSON is the message's own fault.
+func TestEachResult(t *testing.T) {
+	db := tablestest.New(t)
+	sink := sinks.EachResult(func(_ context.Context, _ pgx.Tx, m schema.Message[schema.Row]) (any, error) {
+		switch string(m.Body.Get("k").Raw) {
+		case "1":
+			return map[string]any{"id": 7}, nil
+		case "2":
+			return nil, nil
+		case "3":
+			return json.RawMessage(`{"raw": true}`), nil
+		}
+		return make(chan int), nil
+	})
+	mustReport(t, db, sink, batch(t, kv, `x={"k":2}`), "")
+	mustReport(t, db, sink, batch(t, kv, `x={"k":1}`, `x={"k":2}`, `x={"k":3}`), `{"id":7}.{"raw":true}`)
+	equal(t, faultOf(t, apply(t, db, sinks.Sink[schema.Row](sink), batch(t, kv, `x={"k":2}`, `x={"k":4}`))), "1 handler  ")
 }

@@ -140,7 +140,7 @@ func (t *TeeSink[T]) checkOrder() error {
 	for i, s := range t.sinks {
 		if g, ok := s.(guard); ok && g.guards() && adder >= 0 {
 			faults = append(faults, fmt.Errorf(
-				"sinks: %s tells duplicates, but sink %d of the tee, a %s, has added their effects again by then: put the insert before it, or set its OnConflict to error",
+				"sinks: %s tells duplicates, but sink %d of the tee (%s) has added their effects again by then: put the insert before it, or set its OnConflict to error",
 				g.what(), adder+1, KindOf(t.sinks[adder])))
 		}
 		if adder < 0 && KindOf(s) == Accumulate {
