@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -55,14 +54,6 @@ func encodeText(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
 		if n := utf8.RuneCount(text); n > limit {
 			return dst, misfit(c, v, fmt.Sprintf("it has %d characters", n))
 		}
-	}
-	return append(dst, v.Raw...), nil
-}
-
-// encodeForCast is for the types that PostgreSQL parses itself.
-func encodeForCast(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
-	if err := checkText(c, v); err != nil {
-		return dst, err
 	}
 	return append(dst, v.Raw...), nil
 }
@@ -151,77 +142,4 @@ func encodeJSON(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
 // encodeJSONB is JSON text after the version of the format, which is 1.
 func encodeJSONB(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
 	return encodeJSON(append(dst, 1), c, v)
-}
-
-// encodeArray takes a JSON array, or text in PostgreSQL's own array format.
-func encodeArray(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
-	switch v.Kind {
-	case schema.String:
-		return encodeForCast(dst, c, v)
-	case schema.Array:
-		return appendArrayLiteral(dst, c, v)
-	default:
-		return dst, alien(c, v, "an array is needed")
-	}
-}
-
-// appendArrayLiteral writes `{1,{2,null},"a,b"}`. Inner arrays are dimensions;
-// an object is its JSON text. Whether the shape and the elements fit is for
-// PostgreSQL's parser to say.
-func appendArrayLiteral(dst []byte, c *TableColumn, v schema.Value) ([]byte, error) {
-	dec := jsontext.NewDecoder(bytes.NewReader(v.Raw))
-	first := true
-	for {
-		kind := dec.PeekKind()
-		if kind == 0 {
-			break // the end, as the value is one array; or broken JSON, see below
-		}
-		if kind != ']' && !first {
-			dst = append(dst, ',')
-		}
-		var err error
-		if dst, err = appendArrayToken(dst, dec, kind); err != nil {
-			return dst, alien(c, v, err.Error())
-		}
-		first = kind == '['
-	}
-	if dec.StackDepth() != 0 {
-		return dst, alien(c, v, "its JSON is broken")
-	}
-	return dst, nil
-}
-
-func appendArrayToken(dst []byte, dec *jsontext.Decoder, kind jsontext.Kind) ([]byte, error) {
-	if kind == '{' {
-		object, err := dec.ReadValue()
-		return appendArrayElement(dst, object), err
-	}
-	token, err := dec.ReadToken()
-	if err != nil {
-		return dst, err
-	}
-	switch kind {
-	case '[':
-		return append(dst, '{'), nil
-	case ']':
-		return append(dst, '}'), nil
-	case '"':
-		if text := token.String(); strings.IndexByte(text, 0) < 0 {
-			return appendArrayElement(dst, []byte(text)), nil
-		}
-		return dst, errNUL
-	default:
-		return append(dst, token.String()...), nil
-	}
-}
-
-func appendArrayElement(dst, text []byte) []byte {
-	dst = append(dst, '"')
-	for _, b := range text {
-		if b == '"' || b == '\\' {
-			dst = append(dst, '\\')
-		}
-		dst = append(dst, b)
-	}
-	return append(dst, '"')
 }

@@ -181,7 +181,16 @@ func TestRules(t *testing.T) {
 		{"timestamptz(3)", `"2025-03-05T04:33:45.844Z"|"2025-03-05T04:33:45.8441Z"`, `2025-03-05 04:33:45.844+00 value_range`},
 		{"timestamp", `"2025-03-05T04:33:45"|"2025-03-05T04:33:45Z"|"2025-03-05T04:33:45+01:00"`, `2025-03-05 04:33:45 2025-03-05 04:33:45 value_type`},
 		{"date", `"2025-03-05"|"2025-03-05T00:00:00Z"|"infinity"|20250305`, `2025-03-05 value_range infinity value_type`},
-		{"interval", `"1 day"|"P1D"|"soon"|90`, `1 day 1 day 22007 00:01:30`},
+		{"interval", `"1 day"|"P1D"|"soon"|90|"1.000001 s"|"1.0000001 s"|"0.5 hours"`, `1 day 1 day 22007 00:01:30 00:00:01.000001 value_range 00:30:00`},
+		{"interval(3)", `"1.123 s"|"1.1234 s"`, `00:00:01.123 value_range`},
+		{"time", `"10:30"|"10:30:15.123456"|"10:30:15.1234567"|"10:30:15+01"|"24:00:00"|"24:00:01"|"10:30:60"|"x"|1030`, `10:30:00 10:30:15.123456 value_range value_type 24:00:00 value_range value_range value_type value_type`},
+		{"timetz(3)", `"10:30:15.123Z"|"10:30:15.1234Z"|"10:30:15+02:00"|"10:30:15"|"24:00:00Z"`, `10:30:15.123+00 value_range 10:30:15+02 value_type 24:00:00+00`},
+		{"tstzrange", `"[2026-01-02T03:04:05Z,)"|"[2026-01-02T03:04:05.1234567Z,)"|"]"`, `["2026-01-02 03:04:05+00",) value_range 22P02`},
+		{"money", `1.50|1.505|"x"`, `$1.50 value_range 22P02`},
+		{"name", `"a"|"` + strings.Repeat("n", 64) + `"`, `a value_range`},
+		{`"char"`, `"a"|"ab"`, `a value_range`},
+		{"inet", `"10.0.0.1/8"|"::1"|"10.0.0"`, `10.0.0.1/8 ::1/128 22P02`},
+		{"cidr", `"10.0.0.0/8"|"10.0.0.1/8"`, `10.0.0.0/8 22P02`},
 	} {
 		t.Run(c.typ, func(t *testing.T) { equal(t, stored(t, c.typ, strings.Split(c.values, "|")...), c.want) })
 	}
@@ -199,13 +208,20 @@ func TestInfinity(t *testing.T) {
 	equal(t, compact(db, `select at from i order by id`), "2026-01-02 03:04:05+00 -infinity 2026-01-02 22:00:00+00 infinity")
 }
 
-// Proves case C37: JSON arrays fit array columns exactly, or PostgreSQL says
-// why they do not.
+// Proves case C37: JSON arrays fit array columns exactly, each element by the
+// rule of its type, or are their message's fault.
 func TestArrays(t *testing.T) {
 	equal(t, stored(t, "float8[]", `[30.7,31,5]`, `[]`, `[[1,2],[3,4]]`, `[[1,2],[3]]`, `"{1,2}"`, `1`, `[null,1]`),
-		`{30.7,31,5} {} {{1,2},{3,4}} 22P02 {1,2} value_type {NULL,1}`)
+		`{30.7,31,5} {} {{1,2},{3,4}} value_range {1,2} value_type {NULL,1}`)
 	equal(t, stored(t, "text[]", `["x"]`, `[null,"a"]`, `["a,b","\"q\"","{}","NULL","\\"]`, `"x"`, `[true,1.50]`, `["\u0000"]`),
-		`{x} {NULL,a} {"a,b","\"q\"","{}","NULL","\\"} 22P02 {true,1.50} value_type`)
+		`{x} {NULL,a} {"a,b","\"q\"","{}","NULL","\\"} value_type {true,1.50} value_range`)
 	equal(t, stored(t, "jsonb[]", `[{"a":"b\"c"}]`), `{"{\"a\": \"b\\\"c\"}"}`)
+	equal(t, stored(t, "numeric(5,2)[]", `[1.5,"2.25"]`, `[0.001]`, `[1000]`, `"{0.001}"`, `[[1],[2]]`, `["x"]`),
+		`{1.50,2.25} value_range value_range value_type {{1.00},{2.00}} value_type`)
+	equal(t, stored(t, "int[]", `[1.0,1e3]`, `[1.5]`, `[99999999999]`, `[1,[2]]`, `[[1],2]`, `[[]]`, `[[[[[[[1]]]]]]]`), `{1,1000} value_range value_range value_range value_range value_range value_range`)
+	equal(t, stored(t, "timestamptz[]", `["2026-01-02T03:04:05.1+01:00","infinity"]`, `["2026-01-02T03:04:05.1234567Z"]`, `["2026-01-02T03:04:05"]`),
+		`{"2026-01-02 02:04:05.1+00",infinity} value_range value_type`)
+	equal(t, stored(t, "varchar(2)[]", `["ab"]`, `["ab "]`, `"{ab}"`), `{ab} value_range value_type`)
+	equal(t, stored(t, "jsonb[]", `["x",1,{"a":[1]}]`), `{"\"x\"",1,"{\"a\": [1]}"}`)
 	equal(t, stored(t, "jsonb", `[null,[1],"x"]`, `[]`), `[null, [1], "x"] []`)
 }
