@@ -165,14 +165,9 @@ func TestMissingTopic(t *testing.T) {
 	cfg.Kafka.Topic += "s"
 	cfg.Logger = slog.New(slog.NewTextHandler(lines(warned), nil))
 	start(t, newProcessor(t, cfg, texts(appendSink{})))
-	for {
-		line := await(t, warned, "the warning")
-		if strings.Contains(line, "does not exist") {
-			if !strings.Contains(line, cfg.Kafka.Topic) || !strings.Contains(line, "similar: "+w.topic) {
-				t.Errorf("the warning is %q", line)
-			}
-			break
-		}
+	line := awaitLine(t, warned, "does not exist")
+	if !strings.Contains(line, cfg.Kafka.Topic) || !strings.Contains(line, "similar: "+w.topic) {
+		t.Errorf("the warning is %q", line)
 	}
 	w.CreateTopic(t, cfg.Kafka.Topic, 1)
 	w.Produce(t, cfg.Kafka.Topic, 0, numbered("m", 10)...)
@@ -183,6 +178,16 @@ func TestMissingTopic(t *testing.T) {
 	cfg.Kafka.RequireTopic = true
 	if err := tryToEnd(t, newProcessor(t, cfg, texts(appendSink{}))); !errors.Is(err, processor.ErrNoTopic) {
 		t.Errorf("a required topic that is missing: %v", err)
+	}
+}
+
+// awaitLine waits for a line with the text.
+func awaitLine(tb testing.TB, written <-chan string, text string) string {
+	tb.Helper()
+	for {
+		if line := await(tb, written, "a line with "+text); strings.Contains(line, text) {
+			return line
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"fmt"
+	"log/slog"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -58,6 +59,26 @@ func TestDatabaseRestarts(t *testing.T) {
 	r.finish()
 	w.effects(total)
 	replayed(t, newProcessor(t, w.config(), texts(appendSink{})))
+}
+
+// Proves that an outage of the database while the processor still starts, here
+// while it waits for its topic, does not end the run.
+func TestDatabaseDownDuringTheStart(t *testing.T) {
+	w, server := newWorldOnServer(t, 1)
+	warned := make(chan string, 100)
+	cfg := w.config()
+	cfg.Kafka.Topic += "-later"
+	cfg.Logger = slog.New(slog.NewTextHandler(lines(warned), nil))
+	start(t, newProcessor(t, cfg, texts(appendSink{})))
+	awaitLine(t, warned, "the topic does not exist")
+	must(t, server.Stop(t.Context(), embedded.StopImmediate))
+	w.CreateTopic(t, cfg.Kafka.Topic, 1)
+	w.Produce(t, cfg.Kafka.Topic, 0, numbered("m", 10)...)
+	awaitLine(t, warned, "the database cannot be reached")
+	must(t, server.Restart(t.Context()))
+	w.db.Pool.Reset()
+	w.waitFor(`select coalesce(sum(next_offset), 0) from consumer_offset`, "10")
+	w.effects(10)
 }
 
 // Proves that Kafka's offset never runs ahead of the ledger, also through an

@@ -168,7 +168,11 @@ func refused(err error) bool {
 }
 
 func (p *Processor) newEngine(ctx context.Context, pool *pgxpool.Pool, ledger *offsets.Ledger, topic Topic) (*engine, error) {
-	progress, err := ledger.Progress(ctx, pool)
+	var progress []offsets.Progress
+	err := p.untilReachable(ctx, func(ctx context.Context) (err error) {
+		progress, err = ledger.Progress(ctx, pool)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

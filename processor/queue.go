@@ -104,8 +104,8 @@ func (q *queue) fail(err error) {
 	}
 }
 
-// full: one batch beside the three that the worker may hold: one that commits,
-// one that is ready, and one in the making.
+// full: one batch beside the two that the worker holds, one that commits and one
+// that is ready.
 func (q *queue) full() bool {
 	return q.records >= q.limit.MaxRecords || q.bytes >= q.limit.MaxBytes
 }

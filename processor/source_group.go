@@ -118,6 +118,9 @@ func (s *groupSource) revoked(ctx context.Context, client *kgo.Client, removed m
 // lost is revoked without a group to commit to: the session has ended, and the
 // partitions may have new owners already. The fence takes care of them.
 func (s *groupSource) lost(ctx context.Context, _ *kgo.Client, removed map[string][]int32) {
+	if len(removed[s.topic]) == 0 {
+		return // an attempt to join that failed
+	}
 	s.e.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "lost ownership of partitions: the group session has ended; going on with what the group assigns next",
 		slog.String("topic", s.topic), slog.Any("partitions", removed[s.topic]))
 	s.e.released(removed[s.topic])

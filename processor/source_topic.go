@@ -58,7 +58,9 @@ func impatient() kgo.Opt { return kgo.RetryTimeout(startTimeout / 2) }
 
 // openPlain returns a client that is member of no group.
 func openPlain(k Kafka, more ...kgo.Opt) (*kgo.Client, error) {
-	opts := slices.Concat(k.clientOptions(), more, k.Options)
+	// A topic that was just created, by us or by somebody we wait for, should be
+	// seen soon.
+	opts := slices.Concat(k.clientOptions(), []kgo.Opt{kgo.MetadataMinAge(metadataAge)}, more, k.Options)
 	client, err := kgo.NewClient(opts...)
 	if err != nil {
 		return nil, fmt.Errorf("config: kafka: %w", err)
@@ -215,6 +217,7 @@ func awaitTopic(ctx context.Context, client *kgo.Client, cfg Config) (Topic, err
 }
 
 const (
+	metadataAge  = 250 * time.Millisecond
 	startTimeout = 20 * time.Second
 	topicCheck   = 2 * time.Second
 )
@@ -231,11 +234,13 @@ func (p *Processor) begin(ctx context.Context, pool *pgxpool.Pool, ledger *offse
 	if err != nil {
 		return topic, err
 	}
-	started, err := ledger.Started(ctx, pool)
-	if err != nil || started {
-		return topic, err
-	}
-	return topic, p.firstStart(ctx, client, pool, ledger, topic)
+	return topic, p.untilReachable(ctx, func(ctx context.Context) error {
+		started, err := ledger.Started(ctx, pool)
+		if err != nil || started {
+			return err
+		}
+		return p.firstStart(ctx, client, pool, ledger, topic)
+	})
 }
 
 func (p *Processor) firstStart(ctx context.Context, client *kgo.Client, pool *pgxpool.Pool, ledger *offsets.Ledger, topic Topic) error {

@@ -116,10 +116,10 @@ func (w *worker) hold(intake, work context.Context) error {
 
 // work commits batch after batch. The next batch is taken, decoded and keyed
 // while one commits: by a goroutine that this function waits for, and that
-// holds at most one batch that is ready and one in the making.
+// holds at most one batch.
 func (w *worker) work(intake, work context.Context) error {
 	ctx, cancel := context.WithCancel(intake)
-	ready := make(chan *batch, 1)
+	ready := make(chan *batch) // the sender holds the one that is ready
 	var ended error // why no batch follows; set before ready is closed
 	go func() {
 		defer close(ready)

@@ -11,11 +11,11 @@ import (
 
 // protoOf returns the decoder of messages of a schema under the id 1. The first
 // message of the schema's text is M.
-func protoOf(t testing.TB, text string, paths ...string) schema.Decoder[schema.Row] {
-	t.Helper()
-	f := newFake(t)
+func protoOf(tb testing.TB, text string, paths ...string) schema.Decoder[schema.Row] {
+	tb.Helper()
+	f := newFake(tb)
 	f.seed(1, sr.TypeProtobuf, text)
-	return open(t, f).Protobuf(schema.NewFields(paths...))
+	return open(tb, f).Protobuf(schema.NewFields(paths...))
 }
 
 // message frames the fields of a message M under the id 1.
