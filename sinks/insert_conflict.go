@@ -124,23 +124,28 @@ func (p *insertPlan[T]) writeOnce(ctx context.Context, tx pgx.Tx, sh *shape, all
 // verify proves that each row which was not inserted has met the row of its key.
 // Without it a trigger that drops rows would make duplicates of all messages.
 func (p *insertPlan[T]) verify(ctx context.Context, tx pgx.Tx, sh *shape, losers []int64) error {
+	none, err := rowless(ctx, tx, p.table, sh, losers)
+	if err == nil && len(none) > 0 {
+		err = errors.New("a row was not inserted although no row of its key is to be seen: another transaction has just deleted it, or a trigger or a policy of the table stands against it")
+	}
+	return err
+}
+
+// rowless returns those of the places whose key has no row in the table.
+func rowless(ctx context.Context, tx pgx.Tx, t *Table, sh *shape, places []int64) ([]int64, error) {
 	var some array
 	some.reset(carrierOf(&TableColumn{BaseOID: pgtype.Int8OID}))
-	for _, n := range losers {
+	for _, n := range places {
 		some.append(int8Cell(n))
 	}
 	var key []*target
 	var args arrays
-	for i, t := range sh.targets {
-		if t.key {
-			key, args = append(key, t), append(args, sh.params[i])
+	for i, target := range sh.targets {
+		if target.key {
+			key, args = append(key, target), append(args, sh.params[i])
 		}
 	}
-	absent, err := placesOf(ctx, tx, absentSQL(p.table, key), append(args, &some))
-	if err == nil && len(absent) > 0 {
-		err = errors.New("a row was not inserted although no row of its key is to be seen: another transaction has just deleted it, or a trigger or a policy of the table stands against it")
-	}
-	return err
+	return placesOf(ctx, tx, absentSQL(t, key), append(args, &some))
 }
 
 // writeDefaultsOnce is for rows without a column. They are all alike.

@@ -278,18 +278,39 @@ func (p *upsertPlan[T]) update(ctx context.Context, tx pgx.Tx, sh *shape, column
 	if err != nil {
 		return err
 	}
-	found := make([]bool, len(sh.places))
-	for _, n := range places {
-		found[n-1] = true
+	lost := left(len(sh.places), places)
+	if len(lost) == 0 {
+		return nil
+	}
+	if p.version >= 0 {
+		none, err := rowless(ctx, tx, p.table, sh, lost)
+		if err != nil {
+			return err
+		}
+		if len(none) < len(lost) {
+			return errRaced
+		}
 	}
 	c := &p.encoder.columns[column]
 	var faults schema.Faults
-	for i := range found {
-		if !found[i] {
-			faults = append(faults, absent(batch[sh.places[i]].Record, c.Field, c.Name, "missing, there is no row of the key"))
-		}
+	for _, n := range lost {
+		faults = append(faults, absent(batch[sh.places[n-1]].Record, c.Field, c.Name, "missing, there is no row of the key"))
 	}
 	return faults.AsError()
+}
+
+// left returns the numbers from 1 to n that are not among those found.
+func left(n int, found []int64) (rest []int64) {
+	is := make([]bool, n)
+	for _, i := range found {
+		is[i-1] = true
+	}
+	for i := range is {
+		if !is[i] {
+			rest = append(rest, int64(i+1))
+		}
+	}
+	return rest
 }
 
 func orDefault[S ~string](s, def S) S {

@@ -1,10 +1,13 @@
 package sinks_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"pgregory.net/rapid"
 
 	"github.com/oncestream/oncestream/schema"
@@ -146,6 +149,45 @@ func TestUpsertVersionAgainstModel(t *testing.T) {
 			rt.Fatalf("got %s, want %s", got, joinSorted(rows))
 		}
 	})
+}
+
+// between is a tracer that calls f once, after the first statement that locks.
+type between struct {
+	f    func()
+	lock bool // the statement that runs is the one
+}
+
+func (b *between) TraceQueryStart(ctx context.Context, _ *pgx.Conn, data pgx.TraceQueryStartData) context.Context {
+	b.lock = b.f != nil && strings.HasSuffix(data.SQL, "for update of t")
+	return ctx
+}
+
+func (b *between) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {
+	if f := b.f; b.lock {
+		b.f = nil
+		f()
+	}
+}
+
+// Proves that a row which another worker inserts between the look at its version
+// and the write is not set back: the batch fails, to be tried again, and no
+// message is blamed, also where one has to find its row there.
+func TestUpsertVersionRace(t *testing.T) {
+	for _, payload := range []string{`{"k":1,"v":"mine","n":5}`, `{"k":1,"n":5}`} {
+		trace := &between{}
+		db := tablestest.New(t, tablestest.Configure(func(cfg *pgxpool.Config) { cfg.ConnConfig.Tracer = trace }))
+		db.Exec(`create table kv (k int primary key, v text not null, w text, n bigint)`)
+		sink := prepared(t, db, sinks.Sink[schema.Row](versionedUpsert(sinks.TombstoneIgnore, sinks.Field("n", "n"))))
+		messages := batch(t, versioned, `0={"k":0,"v":"first","n":1}`, `1=`+payload)
+		trace.f = func() { db.Exec(`insert into kv values (1, 'other', '', 10)`) }
+		err := apply(t, db, sink, messages)
+		if _, ok := asFault(err); ok {
+			t.Errorf("a message is blamed: %v", err)
+		}
+		wantText(t, err, "another worker has meanwhile written")
+		equal(t, compact(db, `select k, v, n from kv`), "1,other,10")
+		mustReport(t, db, sink, messages, ".s")
+	}
 }
 
 // Proves what Prepare refuses.
