@@ -1,9 +1,11 @@
 // Package sinks writes the effects of messages to PostgreSQL, inside a
 // transaction that belongs to the engine.
 //
-//	Insert   appends a row for each message
-//	Upsert   sets the row of a key; the last message of the key wins
+//	Insert   appends a row for each message; a unique constraint can tell duplicates
+//	Upsert   sets the row of a key; the last message of the key wins, or the newest
+//	Delete   deletes the rows of a key
 //	Sum      adds to totals, exactly
+//	Ledger   transfers amounts between accounts, by double entry
 //	Each     calls a function for each message, with the transaction
 //	Batch    calls a function for the whole batch
 //	Tee      does several of these in one transaction
@@ -15,8 +17,8 @@
 // transaction. Commit and rollback are not its business. It is used by several
 // workers at once.
 //
-// The ready-made sinks send one statement for a batch and set of columns, never
-// one for each row: a parameter is an array of all values of a column, so that a
+// The ready-made sinks send one statement for a batch and set of columns, or a
+// fixed number of them, never one for each row: a parameter is an array of all values of a column, so that a
 // batch may have any size. The rows of a statement that may meet the rows of
 // another worker are sorted by key. Names are always quoted and taken as they
 // are, values are always parameters.
@@ -31,8 +33,30 @@
 //
 // A value that does not fit its column is the message's own fault: the sink
 // returns a [*schema.Fault] that names record, field and column, without asking
-// PostgreSQL. Nothing is rounded, cut or guessed on the way. What PostgreSQL
+// PostgreSQL. Nothing is rounded, cut or guessed on the way. The faults of all
+// messages of a batch come at once, as [schema.Faults], and the batch then has no
+// effect, so that the engine applies the others with one more run. What PostgreSQL
 // refuses is returned with its *pgconn.PgError inside, to be told by SQLSTATE.
+//
+// # Outcomes
+//
+// A sink that has something to say of a message is a Reporter of package
+// processor: ApplyReport has the effects of Apply, and answers with a
+// [schema.Outcome] for each message, or with none at all, which is the usual case.
+//
+//	Duplicate   Insert: the row was there; the sinks behind it in a Tee do not see the message
+//	Stale       Upsert with a Version: the row is newer, and was left alone
+//	Result      EachResult: what the function has answered, for duplicates to be given
+//
+// # Twice
+//
+// What protects an effect from a second time is first the idempotency key. What
+// would become of the effect without it is a sink's [Kind]:
+//
+//	set-state     Upsert, Delete                            twice is once
+//	insert-once   Insert, on_conflict duplicate or ignore   a unique constraint refuses the second
+//	accumulate    Insert, on_conflict error; Sum; Ledger    only the key protects it
+//	opaque        Each, Batch, sinks of users               not known
 //
 // # Missing, null, tombstone
 //
@@ -40,9 +64,12 @@
 //	Insert   the column's default           null         fault
 //	Upsert   merge: the column stays;       null         deletes, is ignored,
 //	         replace: the column's default               or a fault, as set
+//	Delete   fault                          fault        deletes by the record key
 //	Sum      fault                          fault        fault
+//	Ledger   fault                          fault        fault
 //
-// A value that the column cannot do without is a fault in every sink.
+// A value that the column cannot do without is a fault in every sink; so is a
+// missing or null part of a key, or of the version of an Upsert.
 //
 // # How a value becomes a column's
 //

@@ -128,6 +128,98 @@ func ExampleEach() {
 	// [bolt 5]
 }
 
+// The constraint tells a message whose effect is there, although nothing knows
+// of its key any more: it is kept from the total, too.
+func ExampleInsert_duplicate() {
+	fields := schema.NewFields("id", "account", "amount")
+	sink := sinks.Tee[schema.Row](
+		&sinks.Insert[schema.Row]{Table: "payment", Fields: fields, OnConflict: sinks.ConflictDuplicate, KeyFields: []string{"id"}},
+		&sinks.Sum[schema.Row]{
+			Table: "balance",
+			Key:   []sinks.Column[schema.Row]{sinks.Field("account", "account")},
+			Add:   []sinks.Column[schema.Row]{sinks.Field("total", "amount")},
+		},
+	)
+
+	run(`create table payment (id bigint primary key, amount numeric(12,2) not null);
+		create table balance (account text primary key, total numeric(12,2) not null);
+		insert into payment values (1, 19.90); insert into balance values ('ada', 19.90)`,
+		sink, fields, `select * from balance`,
+		`a={"id":1,"account":"ada","amount":19.90}`, `b={"id":2,"account":"ada","amount":0.10}`)
+	// Output:
+	// [ada 20.00]
+}
+
+// What is older than the row leaves it alone.
+func ExampleUpsert_version() {
+	fields := schema.NewFields("id", "city", "updated")
+	sink := &sinks.Upsert[schema.Row]{
+		Table: "customer", Key: []string{"id"}, Fields: fields, Version: "updated", Tombstone: sinks.TombstoneIgnore,
+	}
+
+	run(`create table customer (id int primary key, city text, updated timestamptz);
+		insert into customer values (1, 'Paris', '2026-01-02T00:00:00Z'), (2, 'Rome', null)`,
+		sink, fields, `select id, city from customer order by id`,
+		`1={"id":1,"city":"London","updated":"2025-12-31T00:00:00Z"}`, `2={"id":2,"city":"Oslo","updated":"2025-12-31T00:00:00Z"}`)
+	// Output:
+	// [1 Paris]
+	// [2 Oslo]
+}
+
+// Every message is the end of something.
+func ExampleDelete() {
+	fields := schema.NewFields("session")
+	sink := &sinks.Delete[schema.Row]{Table: "session", Key: []sinks.Column[schema.Row]{sinks.Field("id", "session")}}
+
+	run(`create table session (id text primary key); insert into session values ('a'), ('b'), ('c')`,
+		sink, fields, `select * from session`, `x={"session":"a"}`, `c=`)
+	// Output:
+	// [b]
+}
+
+// Money comes from the world, and nobody else spends more than there is.
+func ExampleLedger() {
+	fields := schema.NewFields("from", "to", "amount", "currency")
+	sink := &sinks.Ledger[schema.Row]{
+		Accounts: "account", Entries: "entry",
+		From: sinks.Field("account", "from"), To: sinks.Field("account", "to"),
+		Amount: sinks.Field("amount", "amount"), Currency: sinks.Field("currency", "currency"),
+		NonNegative: true, Overdraft: []string{"world"},
+	}
+	tables := `
+		create table account (account text, currency char(3), balance numeric(20,2) not null, primary key (account, currency));
+		create table entry (topic text, partition int, record_offset bigint, record_time timestamptz, message_key text,
+			account text, counter_account text, currency char(3), amount numeric(20,2))`
+
+	run(tables, sink, fields, `select account, balance from account order by account`,
+		`1={"from":"world","to":"ada","amount":10,"currency":"EUR"}`, `2={"from":"ada","to":"bob","amount":9.99,"currency":"EUR"}`)
+	run(tables, sink, fields, `select account, balance from account order by account`,
+		`1={"from":"world","to":"ada","amount":10,"currency":"EUR"}`, `2={"from":"ada","to":"bob","amount":10.01,"currency":"EUR"}`)
+	// Output:
+	// [ada 0.01]
+	// [bob 9.99]
+	// [world -10.00]
+	// sinks: ledger entry: t/0@1: insufficient_funds: field amount: column balance: the account lacks 0.01 of it
+}
+
+// What the function answers is kept, and a duplicate is given it. Savepoints let
+// it go on behind a message that is at fault.
+func ExampleEachResult() {
+	type receipt struct{ Number int }
+	sink := sinks.EachResult(func(ctx context.Context, tx pgx.Tx, m schema.Message[schema.Row]) (any, error) {
+		var r receipt
+		err := tx.QueryRow(ctx, `insert into receipt (sku) values ($1) returning number`, string(m.Body.Get("sku").Raw)).Scan(&r.Number)
+		return r, err
+	}).Savepoints()
+
+	fields := schema.NewFields("sku")
+	run(`create table receipt (number int generated always as identity, sku text unique)`,
+		sink, fields, `select sku from receipt`, `1={"sku":"bolt"}`, `2={"sku":"nut"}`)
+	// Output:
+	// [bolt]
+	// [nut]
+}
+
 // A body that is a Go type names its columns.
 func ExampleCol() {
 	type payment struct {
