@@ -13,6 +13,7 @@ import (
 
 func (a *app) replayCommand() *cobra.Command {
 	var from, to string
+	var beyondFloor bool
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Prove that nothing is missing",
@@ -24,7 +25,9 @@ It exits with 0 where nothing was new, with 3 where something was, and names the
 first few of them. The group may go on meanwhile.
 
 --from and --to bound what is read: an offset for all partitions, or offsets by
-partition such as 0=100,3=250.`,
+partition such as 0=100,3=250. Where keys were purged (keys.retain), a missing one
+says nothing: a range that begins there is refused, unless --beyond-floor says that
+its records may show as new.`,
 		Example: `  oncestream replay payments.yaml
   oncestream replay payments.yaml --from earliest
   oncestream replay payments.yaml --from 0=1000 --to 0=2000`,
@@ -33,17 +36,18 @@ partition such as 0=100,3=250.`,
 	flags := configFlags(cmd, "brokers", "topic", "database-url", "schema")
 	cmd.Flags().StringVar(&from, "from", "first", "where to begin: first (where the group began), earliest (what the log still holds), or offsets")
 	cmd.Flags().StringVar(&to, "to", "stored", "where to end: stored (how far the group is), or offsets")
+	cmd.Flags().BoolVar(&beyondFloor, "beyond-floor", false, "begin where keys were purged too")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		c, err := loadConfig(args[0], flags(), a.env)
 		if err != nil {
 			return err
 		}
-		return a.replay(cmd.Context(), c, from, to)
+		return a.replay(cmd.Context(), c, from, to, beyondFloor)
 	}
 	return cmd
 }
 
-func (a *app) replay(ctx context.Context, c *config, from, to string) error {
+func (a *app) replay(ctx context.Context, c *config, from, to string, beyondFloor bool) error {
 	p, err := a.openPipeline(ctx, c)
 	if err != nil {
 		return err
@@ -52,6 +56,7 @@ func (a *app) replay(ctx context.Context, c *config, from, to string) error {
 	if err != nil {
 		return err
 	}
+	r.BeyondFloor = beyondFloor
 	report, err := a.replayShown(ctx, p, r)
 	if err != nil {
 		return err

@@ -23,6 +23,8 @@ func (f field) kind() string {
 		return "a size such as 8MiB"
 	case *time.Duration:
 		return "a duration such as 10s"
+	case *age:
+		return "a duration such as 30d"
 	case *share:
 		return "a share such as 0.5"
 	case *fingerprint:
@@ -60,6 +62,8 @@ func (f field) set(text string) (rule string) {
 	case *time.Duration:
 		d, err := time.ParseDuration(text)
 		*to, ok = d, err == nil && d > 0
+	case *age:
+		*to, ok = parseAge(text)
 	case *share:
 		s, err := strconv.ParseFloat(text, 64)
 		*to, ok = share(s), err == nil && s > 0
