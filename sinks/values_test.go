@@ -1,6 +1,7 @@
 package sinks_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -224,4 +225,27 @@ func TestArrays(t *testing.T) {
 	equal(t, stored(t, "varchar(2)[]", `["ab"]`, `["ab "]`, `"{ab}"`), `{ab} value_range value_type`)
 	equal(t, stored(t, "jsonb[]", `["x",1,{"a":[1]}]`), `{"\"x\"",1,"{\"a\": [1]}"}`)
 	equal(t, stored(t, "jsonb", `[null,[1],"x"]`, `[]`), `[null, [1], "x"] []`)
+}
+
+// Proves with PostgreSQL's own parser as oracle that JSON arrays of texts and of
+// numbers arrive as PostgreSQL reads the same JSON.
+func TestArraysEqualPostgres(t *testing.T) {
+	db := tablestest.New(t)
+	db.Exec(`create table a (t text[], n numeric[], j jsonb)`)
+	fields := schema.NewFields("t", "n", "j")
+	sink := prepared(t, db, sinks.Sink[schema.Row](&sinks.Insert[schema.Row]{Table: "a", Fields: fields}))
+	element := rapid.OneOf(rapid.Just[any](nil), rapid.Map(rapid.String().Filter(noNUL), func(s string) any { return s }),
+		rapid.SampledFrom([]any{"NULL", "null", `"`, `\`, "{}", "{", ",", "", " ", "a,b", `\"`, "\n"}))
+	rapid.Check(t, func(rt *rapid.T) {
+		texts, err := json.Marshal(rapid.SliceOfN(element, 0, 6).Draw(rt, "texts"))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		numbers := "[" + strings.Join(rapid.SliceOfN(rapid.StringMatching(`-?[1-9][0-9]{0,30}(\.[0-9]{1,20})?|null`), 0, 6).Draw(rt, "numbers"), ",") + "]"
+		db.Exec(`truncate a`)
+		mustApply(t, db, sink, batch(t, fields, fmt.Sprintf(`k={"t":%s,"n":%s,"j":{"t":%s,"n":%s}}`, texts, numbers, texts, numbers)))
+		if got := db.Value(`select t = array(select jsonb_array_elements_text(j->'t')) and n = array(select jsonb_array_elements_text(j->'n')::numeric) from a`); got != "t" {
+			rt.Fatalf("%s %s: %s", texts, numbers, db.Dump(`select * from a`))
+		}
+	})
 }
