@@ -59,6 +59,48 @@ func BenchmarkInsert(b *testing.B) {
 	perRow(b, len(messages))
 }
 
+// BenchmarkInsertDuplicate measures what it costs to tell duplicates, where there
+// are none.
+func BenchmarkInsertDuplicate(b *testing.B) {
+	db := tablestest.New(b)
+	db.Exec(benchSetup + `; create unique index on payment (id)`)
+	sink := insertPayments()
+	sink.KeyFields = []string{"id"}
+	for _, rule := range []sinks.ConflictRule{sinks.ConflictError, sinks.ConflictDuplicate, sinks.ConflictIgnore} {
+		b.Run(string(rule), func(b *testing.B) {
+			sink.OnConflict = rule
+			prepared(b, db, sinks.Sink[schema.Row](sink))
+			messages := benchBatch(b, 1000)
+			for b.Loop() {
+				b.StopTimer()
+				db.Exec(`truncate payment`)
+				b.StartTimer()
+				mustApply(b, db, sinks.Sink[schema.Row](sink), messages)
+			}
+			perRow(b, len(messages))
+		})
+	}
+}
+
+// BenchmarkLedger measures the whole of a batch of 1,000 transfers among 100
+// accounts.
+func BenchmarkLedger(b *testing.B) {
+	db := tablestest.New(b)
+	db.Exec(`create unlogged table account (account text, currency text, balance numeric(20,2) not null, primary key (account, currency));
+		create unlogged table entry (topic text, partition int, record_offset bigint, record_time timestamptz, message_key text,
+			account text, counter_account text, currency text, amount numeric(20,2))`)
+	sink := prepared(b, db, sinks.Sink[schema.Row](transferLedger()))
+	var lines []string
+	for i := range 1000 {
+		lines = append(lines, moveLine(fmt.Sprint("account-", i%100), fmt.Sprint("account-", (i+1+i/100)%100), "1.25", "EUR"))
+	}
+	messages := batch(b, transfers, lines...)
+	for b.Loop() {
+		mustApply(b, db, sink, messages)
+	}
+	perRow(b, len(messages))
+}
+
 func insertPayments() *sinks.Insert[schema.Row] {
 	return &sinks.Insert[schema.Row]{Table: "payment", Fields: benchFields}
 }
