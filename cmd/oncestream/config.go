@@ -40,27 +40,6 @@ type keyConfig struct {
 	kind                string
 }
 
-// sinkConfig is one item of sinks: one kind, and its fields.
-type sinkConfig struct {
-	kind  string
-	path  string // "sinks[1].sum"
-	table string
-	// columns are the columns to write, nil for all that the table has. key
-	// are those that name a row, add those that are summed up.
-	columns, key, add columns
-	mode, tombstone   string
-}
-
-// columns maps columns of a table to fields of the message, in the file's order.
-type columns []column
-
-// column is a column and where its value is from: a field, or a whole number
-// that is the same for each message.
-type column struct {
-	name, field string
-	number      *int64
-}
-
 // lookup finds a variable of the environment, as os.LookupEnv does.
 type lookup func(name string) (string, bool)
 

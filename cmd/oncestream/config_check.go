@@ -60,16 +60,20 @@ func (c *config) checkSignIn(r *reader) {
 
 // check holds the rules of a sink's columns.
 func (s *sinkConfig) check(r *reader) {
-	for name, list := range map[string]columns{"columns": s.columns, "key": s.key, "add": s.add} {
+	for name, list := range map[string]columns{"columns": s.columns, "key": s.key, "add": s.add, "params": s.sql.params} {
 		at := s.path + "." + name
 		seen := map[string]bool{}
 		for _, c := range list {
+			path := join(at, c.name)
 			if seen[c.name] {
-				r.failAt(join(at, c.name), "is there twice")
+				r.failAt(path, "is there twice")
 			}
 			seen[c.name] = true
-			if c.number != nil && name != "add" {
-				r.failAt(join(at, c.name), "must be a field (got %d)", *c.number)
+			if c.value != nil && name == "key" {
+				r.failAt(path, "must be a field (got %s)", c.value.Raw)
+			}
+			if c.typ != "" && name != "params" {
+				r.failAt(join(path, "type"), "is for the parameters of sql: a column has the type that its table gives it")
 			}
 		}
 	}
@@ -105,6 +109,19 @@ func (c *config) keyFields() []string {
 		return []string{c.key.field}
 	}
 	return c.key.join
+}
+
+// keySources returns what the key is made of, as columns name it.
+func (c *config) keySources() []string {
+	switch k := c.key; {
+	case k.position:
+		return []string{"$topic", "$partition", "$offset"}
+	case k.recordKey:
+		return []string{"$key"}
+	case k.header != "":
+		return []string{"$header." + k.header}
+	}
+	return c.keyFields()
 }
 
 // keyFunc returns the function that derives the key.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/oncestream/oncestream/processor"
+	"github.com/oncestream/oncestream/schema"
 )
 
 // example is the pipeline file that must run as it is.
@@ -60,6 +61,7 @@ func TestConfigExample(t *testing.T) {
 		},
 		Batch:        processor.Batch{MaxRecords: 5000, MaxBytes: 8 << 20, MaxWait: 10 * time.Millisecond},
 		DrainTimeout: 10 * time.Second,
+		Keys:         processor.Keys{PurgeEvery: time.Minute},
 		Policy: processor.Policy{
 			OnError: processor.DeadLetter, OnKeyReuse: processor.DeadLetter,
 			MaxDeadLetterRate: 0.5, DeadLetterWindow: 1000, MaxDeadLetterValue: 1 << 20,
@@ -68,16 +70,16 @@ func TestConfigExample(t *testing.T) {
 	if diff := cmp.Diff(want, c.engine, cmpopts.IgnoreFields(processor.Config{}, "Hooks")); diff != "" {
 		t.Error(diff)
 	}
-	one := int64(1)
+	one := &schema.Value{Kind: schema.Number, Raw: []byte("1")}
 	sinks := []sinkConfig{
 		{kind: "insert", path: "sinks[0].insert", table: "payments"},
 		{
 			kind: "sum", path: "sinks[1].sum", table: "customer_totals",
 			key: columns{{name: "customer_id", field: "customer_id"}},
-			add: columns{{name: "total", field: "amount"}, {name: "payments", number: &one}},
+			add: columns{{name: "total", field: "amount"}, {name: "payments", value: one}},
 		},
 	}
-	if diff := cmp.Diff(sinks, c.sinks, cmp.AllowUnexported(sinkConfig{}, column{})); diff != "" {
+	if diff := cmp.Diff(sinks, c.sinks, cmp.AllowUnexported(sinkConfig{}, ledgerConfig{}, sqlConfig{}, column{})); diff != "" {
 		t.Error(diff)
 	}
 	if c.handler != "payments" || c.key.field != "event_id" || c.key.kind != "uuid" {
@@ -114,7 +116,7 @@ payments.yaml:2: kafka.topic: is required (here, or by --topic or ONCESTREAM_TOP
 payments.yaml:9: sinks[0].sum.add: is required
 payments.yaml:12: sinks[0].sum.ad: unknown field (did you mean add?)`},
 		{"nothing near", replace("name:", "zzzzzzz: 1\nname:"), `
-payments.yaml:1: zzzzzzz: unknown field (there are batch, dead_letter_window, decode, drain_timeout, fingerprint, handler, kafka, key, max_dead_letter_rate, max_dead_letter_value, name, on_duplicate, on_error, on_key_reuse, postgres, sinks)`},
+payments.yaml:1: zzzzzzz: unknown field (there are batch, dead_letter_window, decode, drain_timeout, fingerprint, handler, kafka, key, keys, max_dead_letter_rate, max_dead_letter_value, name, on_duplicate, on_error, on_key_reuse, postgres, sinks)`},
 		{"unknown sink", replace("- insert:", "- inset:"), `
 payments.yaml:7: sinks[0].inset: unknown kind of sink (did you mean insert?)`},
 		{"two kinds in one item", replace("- insert: {table: payments}", "- {insert: {table: a}, upsert: {table: b}}"), `
@@ -161,6 +163,22 @@ payments.yaml:4: fingerprint.feilds: unknown field (did you mean fields?)
 payments.yaml:4: fingerprint.fields: is required`},
 		{"fingerprint of the position", replace("decode:", "fingerprint: {fields: [a, $offset]}\ndecode:"), `
 payments.yaml:4: fingerprint.fields: fields[1] is $offset, which differs for each copy of a message`},
+		{"sources of a column", replace("payments: 1}", "a: {feild: x}, b: {field: x, value: 1}, c: {}, d: {value: 0x10}, e: {value: [1]}, f: {expr: 1}, g: {field: x, type: int}, h: [x]}"), `
+payments.yaml:8: sinks[1].sum.add.a.feild: unknown field (did you mean field?)
+payments.yaml:8: sinks[1].sum.add.b: must have one of field, value and expr (got 2 of them)
+payments.yaml:8: sinks[1].sum.add.c: must have one of field, value and expr (got 0 of them)
+payments.yaml:8: sinks[1].sum.add.d.value: must be a decimal number as JSON has them, or a text in quotes (got 0x10)
+payments.yaml:8: sinks[1].sum.add.e.value: must be a text, a number, true, false or null (got a list)
+payments.yaml:8: sinks[1].sum.add.f.expr: must be a text: put it in quotes (got "1")
+payments.yaml:8: sinks[1].sum.add.h: must be a text (got a list)
+payments.yaml:8: sinks[1].sum.add.g.type: is for the parameters of sql: a column has the type that its table gives it`},
+		{"ledger and sql", replace("- insert: {table: payments}", "- ledger: {accounts: a, entries: e, from: 7, to: [x], amount: amount}\n  - sql: {params: {id: id}, rows: one}"), `
+payments.yaml:7: sinks[0].ledger.to: must be a text (got a list)
+payments.yaml:7: sinks[0].ledger.currency: is required
+payments.yaml:8: sinks[1].sql.rows: must be each or any (got "one")
+payments.yaml:8: sinks[1].sql.statement: is required`},
+		{"on_conflict", replace("insert: {table: payments}", "insert: {table: payments, on_conflict: skip}"), `
+payments.yaml:7: sinks[0].insert.on_conflict: must be duplicate, error or ignore (got "skip")`},
 		{"unset variable", replace("${DATABASE_URL}", "${DATABASE}"), `
 payments.yaml:3: postgres.url: the environment variable DATABASE is not set`},
 		{"open variable", replace("${DATABASE_URL}", "${DATABASE"), `

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/oncestream/oncestream/schema"
 )
 
 // reader fills fields from a YAML document and from what overrides it, and
@@ -121,6 +123,10 @@ func (r *reader) value(at string, node ast.Node, f field) {
 		r.list(at, node, f, to)
 	case *fingerprint:
 		r.fingerprint(at, node, f, to)
+	case *column:
+		*to, _ = r.column(at, f.path, node)
+	case **schema.Value:
+		r.constant(at, node, to)
 	default:
 		r.scalar(at, node, f)
 	}

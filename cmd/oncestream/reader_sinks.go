@@ -4,8 +4,12 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/oncestream/oncestream/schema"
 )
 
 // sinks reads the list of sinks, each a mapping of one kind to its fields.
@@ -84,16 +88,78 @@ func (r *reader) columns(at string, node ast.Node, to *columns) {
 	}
 }
 
-// column reads where a column's value comes from: a field, or a whole number.
+// column reads where a column's value comes from: a field, a whole number, or an
+// object that names its source.
 func (r *reader) column(path, name string, node ast.Node) (column, bool) {
 	if n, ok := node.(*ast.IntegerNode); ok {
-		number, err := strconv.ParseInt(n.GetToken().Value, 10, 64)
-		if err != nil {
+		value := schema.Value{Kind: schema.Number, Raw: []byte(n.GetToken().Value)}
+		if _, err := strconv.ParseInt(n.GetToken().Value, 10, 64); err != nil {
 			r.failAt(path, "must be a field or a whole number of 64 bits (got %s)", n.GetToken().Value)
 			return column{}, false
 		}
-		return column{name: name, number: &number}, true
+		return column{name: name, value: &value}, true
+	}
+	_, _, scalar := scalarText(node)
+	if _, ok := pairsOf(node); ok && !scalar {
+		return r.columnObject(path, name, node)
 	}
 	field, ok := r.text(path, node)
 	return column{name: name, field: field}, ok
+}
+
+// sourceFields describes the object that says where a column's value is from.
+func sourceFields(c *column) []field {
+	return []field{
+		{path: "field", value: &c.field, doc: "A field of the message, or a pseudo-field."},
+		{path: "value", value: &c.value, doc: "The same value for each message: a text, a number with all its digits, true, false or null."},
+		{path: "expr", value: &c.expr, doc: "An expression, such as `amount * 1.19` or `lower(email)`."},
+		{path: "type", value: &c.typ, noDefault: "`text`", doc: "The type of a parameter of `sql`, as SQL writes it."},
+	}
+}
+
+func (r *reader) columnObject(path, name string, node ast.Node) (column, bool) {
+	c := column{name: name}
+	before := len(r.faults)
+	r.mapping(path, "", node, sourceFields(&c))
+	given := 0
+	for _, source := range []string{"field", "value", "expr"} {
+		if _, ok := r.lines[join(path, source)]; ok {
+			given++
+		}
+	}
+	if len(r.faults) == before && given != 1 {
+		r.failAt(path, "must have one of field, value and expr (got %d of them)", given)
+	}
+	return c, len(r.faults) == before
+}
+
+// constant reads the value that each message is given. A number keeps every
+// digit that is written.
+func (r *reader) constant(at string, node ast.Node, to **schema.Value) {
+	text, quoted, ok := scalarText(node)
+	v := &schema.Value{Kind: schema.String}
+	switch node.(type) {
+	case *ast.NullNode:
+		*to = &schema.Value{Kind: schema.Null}
+		return
+	case *ast.BoolNode:
+		v.Kind, text = schema.Bool, strings.ToLower(text)
+	case *ast.IntegerNode, *ast.FloatNode:
+		v.Kind = schema.Number
+	}
+	if v.Kind == schema.Number && !jsontext.Value(text).IsValid() {
+		r.failAt(at, "must be a decimal number as JSON has them, or a text in quotes (got %s)", text)
+		return
+	}
+	if !ok {
+		r.failAt(at, "must be a text, a number, true, false or null (got %s)", nodeName(node))
+		return
+	}
+	if quoted {
+		if text, ok = r.expand(at, text); !ok {
+			return
+		}
+	}
+	v.Raw = []byte(text)
+	*to = v
 }

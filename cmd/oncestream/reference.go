@@ -11,6 +11,9 @@ func reference() string {
 	var b strings.Builder
 	c := &config{}
 	writeFields(&b, "", fileFields(c))
+	b.WriteString("\nA **column** takes its value from a field, written as its path such as `a.b`; from the record, by `$key`, `$topic`, `$partition`, `$offset`, `$time` " +
+		"or `$header.NAME`; from a whole number, which is itself; or from an object with one of `field`, `value` and `expr`:\n\n")
+	writeFields(&b, "", sourceFields(&column{}))
 	b.WriteString("\nThe kinds of sinks, each an item of `sinks`:\n\n")
 	for _, k := range sinkKinds() {
 		fmt.Fprintf(&b, "**%s**: %s\n\n", k.name, k.doc)

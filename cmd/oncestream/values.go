@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/oncestream/oncestream/processor"
+	"github.com/oncestream/oncestream/schema"
 )
 
 // kind names the field's type for people.
@@ -35,6 +36,10 @@ func (f field) kind() string {
 		return "a list of texts"
 	case *columns:
 		return "columns"
+	case *column:
+		return "a field or a source"
+	case **schema.Value:
+		return "a value"
 	case *[]sinkConfig:
 		return "a list of sinks"
 	}
