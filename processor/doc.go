@@ -68,6 +68,7 @@
 //	engine.go            all workers, claims, the drain
 //	classify.go          what an error means
 //	replay.go            Replay; source_range.go reads its range
+//	purge.go             forgets keys by their age
 //	source_*.go          the only files that speak to Kafka
 //	hooks.go             how metrics, logs and tests look in
 //
