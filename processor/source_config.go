@@ -86,7 +86,7 @@ func (k Kafka) clientOptions() []kgo.Opt {
 		kgo.SeedBrokers(k.Brokers...),
 		kgo.ClientID("oncestream"),
 		kgo.FetchMaxWait(500 * time.Millisecond), // a resumed partition waits for the fetch in flight
-		kgo.FetchMaxBytes(4 << 20), // what is fetched ahead is memory of each partition
+		kgo.FetchMaxBytes(4 << 20),               // what is fetched ahead is memory of each partition
 		kgo.FetchMaxPartitionBytes(512 << 10),
 		kgo.DialTimeout(dialTimeout),
 	}

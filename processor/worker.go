@@ -120,7 +120,7 @@ func (w *worker) hold(intake, work context.Context) error {
 func (w *worker) work(intake, work context.Context) error {
 	ctx, cancel := context.WithCancel(intake)
 	ready := make(chan *batch) // the sender holds the one that is ready
-	var ended error // why no batch follows; set before ready is closed
+	var ended error            // why no batch follows; set before ready is closed
 	go func() {
 		defer close(ready)
 		ended = w.prepare(ctx, ready)
