@@ -54,6 +54,9 @@ JSON, else as a text. The payload that was received is kept beside it.`,
 		if err != nil {
 			return err
 		}
+		if fix != nil && !c.decode.plainJSON() {
+			return usageError{errors.New("--fix changes JSON, and the payloads of this pipeline are framed for a schema registry")}
+		}
 		if fix != nil {
 			opts.Fix = fix.apply
 		}

@@ -22,7 +22,7 @@ type config struct {
 	name, handler string
 	engine        processor.Config
 	tls           *tlsFiles
-	format        string
+	decode        decodeConfig
 	key           keyConfig
 	fingerprint   fingerprint
 	onDuplicate   string

@@ -20,11 +20,12 @@ func (c *config) check(r *reader) {
 	c.checkKey(r)
 	c.engine.Policy.RecordDuplicates = c.onDuplicate == "record"
 	c.checkSignIn(r)
+	c.decode.check(r)
 	for i := range c.sinks {
 		c.sinks[i].check(r)
 	}
 	if c.tls != nil {
-		c.readTLS(r)
+		c.engine.Kafka.TLS = c.tls.read(r, "kafka.tls")
 	}
 }
 
@@ -79,28 +80,28 @@ func (s *sinkConfig) check(r *reader) {
 	}
 }
 
-// readTLS reads the files of the encrypted connection.
-func (c *config) readTLS(r *reader) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.tls.serverName}
-	if c.tls.ca != "" {
+// read reads the files of an encrypted connection; at is where they are named.
+func (f *tlsFiles) read(r *reader, at string) *tls.Config {
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName}
+	if f.ca != "" {
 		pool := x509.NewCertPool()
-		text, err := os.ReadFile(c.tls.ca)
+		text, err := os.ReadFile(f.ca)
 		switch {
 		case err != nil:
-			r.failAt("kafka.tls.ca", "%v", err)
+			r.failAt(at+".ca", "%v", err)
 		case !pool.AppendCertsFromPEM(text):
-			r.failAt("kafka.tls.ca", "there is no certificate in %s", c.tls.ca)
+			r.failAt(at+".ca", "there is no certificate in %s", f.ca)
 		}
 		t.RootCAs = pool
 	}
-	if c.tls.cert != "" || c.tls.key != "" {
-		pair, err := tls.LoadX509KeyPair(c.tls.cert, c.tls.key)
+	if f.cert != "" || f.key != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 		if err != nil {
-			r.failAt("kafka.tls.cert", "cert and key go together: %v", err)
+			r.failAt(at+".cert", "cert and key go together: %v", err)
 		}
 		t.Certificates = []tls.Certificate{pair}
 	}
-	c.engine.Kafka.TLS = t
+	return t
 }
 
 // keyFields returns the fields that the key is made of.

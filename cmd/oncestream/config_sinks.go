@@ -40,6 +40,10 @@ type columns []column
 type column struct {
 	name, field, expr string
 	value             *schema.Value
+	as                conversions
 	// typ is the type of a parameter of a statement.
 	typ string
 }
+
+// conversions are the names of conversions, one after the other.
+type conversions []string

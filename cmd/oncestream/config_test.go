@@ -122,7 +122,12 @@ payments.yaml:7: sinks[0].inset: unknown kind of sink (did you mean insert?)`},
 		{"two kinds in one item", replace("- insert: {table: payments}", "- {insert: {table: a}, upsert: {table: b}}"), `
 payments.yaml:7: sinks[0]: must be a mapping of one kind of sink, as in insert: {table: payments} (got 2 of them)`},
 		{"choices", replace("format: json", "format: xml"), `
-payments.yaml:4: decode.format: must be json (got "xml")`},
+payments.yaml:4: decode.format: must be json, avro or protobuf (got "xml")`},
+		{"no registry", replace("format: json", "format: avro"), `
+payments.yaml:4: decode.registry.url: is required (here, or by ONCESTREAM_REGISTRY_URL): avro is read by its schema`},
+		{"registry", replace("format: json", "format: avro, registry: {url: 'ftp://r', user: u, token: t}"), `
+payments.yaml:4: decode.registry: URL: an address such as https://registry:8081 is needed (got "ftp://r")
+payments.yaml:4: decode.registry: Token and User are both given; one of them authenticates`},
 		{"number", replace("decode:", "batch: {max_records: lots, max_wait: 5, max_bytes: 8 MB}\ndecode:"), `
 payments.yaml:4: batch.max_records: must be a whole number (got "lots")
 payments.yaml:4: batch.max_wait: must be a duration such as 10s (got "5")
@@ -163,10 +168,11 @@ payments.yaml:4: fingerprint.feilds: unknown field (did you mean fields?)
 payments.yaml:4: fingerprint.fields: is required`},
 		{"fingerprint of the position", replace("decode:", "fingerprint: {fields: [a, $offset]}\ndecode:"), `
 payments.yaml:4: fingerprint.fields: fields[1] is $offset, which differs for each copy of a message`},
-		{"sources of a column", replace("payments: 1}", "a: {feild: x}, b: {field: x, value: 1}, c: {}, d: {value: 0x10}, e: {value: [1]}, f: {expr: 1}, g: {field: x, type: int}, h: [x]}"), `
+		{"sources of a column", replace("payments: 1}", "a: {feild: x}, b: {field: x, value: 1}, c: {}, i: {field: x, as: 5}, d: {value: 0x10}, e: {value: [1]}, f: {expr: 1}, g: {field: x, type: int}, h: [x]}"), `
 payments.yaml:8: sinks[1].sum.add.a.feild: unknown field (did you mean field?)
 payments.yaml:8: sinks[1].sum.add.b: must have one of field, value and expr (got 2 of them)
 payments.yaml:8: sinks[1].sum.add.c: must have one of field, value and expr (got 0 of them)
+payments.yaml:8: sinks[1].sum.add.i.as: must be a text (got "5")
 payments.yaml:8: sinks[1].sum.add.d.value: must be a decimal number as JSON has them, or a text in quotes (got 0x10)
 payments.yaml:8: sinks[1].sum.add.e.value: must be a text, a number, true, false or null (got a list)
 payments.yaml:8: sinks[1].sum.add.f.expr: must be a text: put it in quotes (got "1")

@@ -145,8 +145,7 @@ func engineFields(e *processor.Config) []field {
 }
 
 func messageFields(c *config) []field {
-	return []field{
-		{path: "decode.format", value: &c.format, def: "json", choices: []string{"json"}, doc: "What a record's value is. `json`: one object, read strictly, with every digit kept."},
+	return append(decodeFields(&c.decode), []field{
 		{
 			path: "key.field", value: &c.key.field,
 			doc: "The idempotency key is this field (`a.b` leads into objects, `\\.` is a dot in a name). A message without it is at fault, see `on_error`. One of `field`, `header`, `record_key`, `position` and `join` is required.",
@@ -162,5 +161,5 @@ func messageFields(c *config) []field {
 			path: "key.type", value: &c.key.kind, def: "text", choices: []string{"text", "uuid"},
 			doc: "`uuid`: the key must be a UUID and is stored as it is; time-ordered ones keep the index small and quick. `text`: anything, stored as 128 bits of SHA-256.",
 		},
-	}
+	}...)
 }

@@ -31,6 +31,9 @@ func (a *app) openPipeline(ctx context.Context, c *config) (*processor.Processor
 	if c.onDuplicate == "log" {
 		pipeline.OnDuplicate = a.logDuplicate
 	}
+	if c.decode.registry != nil {
+		context.AfterFunc(ctx, c.decode.registry.Close)
+	}
 	c.engine.Logger = a.log
 	return processor.New(c.engine, pipeline)
 }
@@ -59,7 +62,7 @@ func (c *config) pipeline(ctx context.Context, conn *pgx.Conn) (processor.Pipeli
 	}
 	return processor.Pipeline[schema.Row]{
 		Handler:     c.handler,
-		Decode:      schema.Rows(schema.NewFields(paths...)),
+		Decode:      c.decode.decoder(schema.NewFields(paths...)),
 		Key:         c.keyFunc(),
 		Sink:        sink,
 		Fingerprint: c.fingerprint.sum(),

@@ -125,6 +125,8 @@ func (r *reader) value(at string, node ast.Node, f field) {
 		r.fingerprint(at, node, f, to)
 	case *column:
 		*to, _ = r.column(at, f.path, node)
+	case *conversions:
+		r.conversions(at, node, to)
 	case **schema.Value:
 		r.constant(at, node, to)
 	default:

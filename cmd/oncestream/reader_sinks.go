@@ -113,6 +113,7 @@ func sourceFields(c *column) []field {
 		{path: "field", value: &c.field, doc: "A field of the message, or a pseudo-field."},
 		{path: "value", value: &c.value, doc: "The same value for each message: a text, a number with all its digits, true, false or null."},
 		{path: "expr", value: &c.expr, doc: "An expression, such as `amount * 1.19` or `lower(email)`."},
+		{path: "as", value: &c.as, noDefault: "as it is", doc: "How the value is read where its type does not tell, such as `epoch_millis`: a conversion of the table below, or a list of them."},
 		{path: "type", value: &c.typ, noDefault: "`text`", doc: "The type of a parameter of `sql`, as SQL writes it."},
 	}
 }
@@ -131,6 +132,21 @@ func (r *reader) columnObject(path, name string, node ast.Node) (column, bool) {
 		r.failAt(path, "must have one of field, value and expr (got %d of them)", given)
 	}
 	return c, len(r.faults) == before
+}
+
+// conversions reads the name of a conversion, or several.
+func (r *reader) conversions(at string, node ast.Node, to *conversions) {
+	if seq, ok := node.(*ast.SequenceNode); ok {
+		for i, item := range seq.Values {
+			if name, ok := r.text(fmt.Sprintf("%s[%d]", at, i), item); ok {
+				*to = append(*to, name)
+			}
+		}
+		return
+	}
+	if name, ok := r.text(at, node); ok {
+		*to = conversions{name}
+	}
 }
 
 // constant reads the value that each message is given. A number keeps every

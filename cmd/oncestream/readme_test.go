@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/oncestream/oncestream/sinks"
 )
 
 //go:generate go test -run TestReadme -update .
@@ -15,14 +17,15 @@ var update = flag.Bool("update", false, "rewrite what is made of the code: parts
 
 const readme = "../../README.md"
 
-// The README's reference of the pipeline file is what the file is read by, and
-// its example of the library is what was compiled.
+// The README's reference of the pipeline file is what the file is read by, its
+// table of values is that of the sinks, and its example of the library is what was compiled.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile(readme)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := replaceBlock(t, string(text), "reference", "\n"+reference()+"\n")
+	want = replaceBlock(t, want, "values", "\n"+sinks.RulesMarkdown()+"\n")
 	want = replaceBlock(t, want, "library", "\n```go\n"+libraryExample(t)+"```\n")
 	if *update {
 		if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/twmb/franz-go/pkg/sr"
+	"github.com/twmb/franz-go/pkg/sr/srfake"
 
 	"github.com/oncestream/oncestream/processor/processortest"
 	"github.com/oncestream/oncestream/schema"
@@ -40,6 +42,7 @@ func TestScripts(t *testing.T) {
 			"until":  scriptUntil,
 			"send":   scriptSend,
 			"put":    scriptPut,
+			"seed":   scriptSeed,
 			"topic":  scriptTopic,
 			"exits":  scriptExits,
 			"holds":  scriptHolds,
@@ -53,6 +56,8 @@ type (
 	scriptDB    struct{}
 	scriptKafka struct{}
 	scriptTB    struct{}
+	// scriptRegistry is a schema registry.
+	scriptRegistry struct{}
 )
 
 // setUpScript gives a script its services. The ledger and the tables of the
@@ -64,6 +69,10 @@ func setUpScript(env *testscript.Env) error {
 	env.Setenv("DATABASE_URL", db.URL)
 	env.Setenv("ONCESTREAM_SCHEMA", db.Schema)
 	env.Setenv("KAFKA_BROKERS", strings.Join(kafka.Addrs(), ","))
+	registry := srfake.New()
+	env.Defer(registry.Close)
+	env.Setenv("REGISTRY", registry.URL())
+	env.Values[scriptRegistry{}] = registry
 	env.Values[scriptDB{}], env.Values[scriptKafka{}], env.Values[scriptTB{}] = db, kafka, tb
 	return nil
 }
@@ -155,6 +164,15 @@ func scriptPut(ts *testscript.TestScript, _ bool, args []string) {
 		}
 		kafkaOf(ts).Produce(tbOf(ts), args[0], p.Partition, r)
 	}
+}
+
+// seed ID TYPE FILE gives the registry a schema.
+func scriptSeed(ts *testscript.TestScript, _ bool, args []string) {
+	id, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	s := sr.Schema{Schema: ts.ReadFile(args[2])}
+	ts.Check(s.Type.UnmarshalText([]byte(strings.ToUpper(args[1]))))
+	ts.Value(scriptRegistry{}).(*srfake.Registry).SeedSchema("subject-"+args[0], 1, id, s)
 }
 
 // exits CODE PROGRAM ARG... runs a program that must end with the code.

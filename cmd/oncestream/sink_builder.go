@@ -161,7 +161,11 @@ func (b *sinkBuilder) column(at string, c column) sinks.Column[schema.Row] {
 		out = sinks.Field(c.name, c.field)
 	}
 	b.paths = append(b.paths, sinks.Paths(out)...)
-	return out
+	converted, err := out.As(c.as...)
+	if err != nil {
+		b.fail(at+".as", "%s", strings.TrimPrefix(err.Error(), fmt.Sprintf("column %q: ", c.name)))
+	}
+	return converted
 }
 
 func (b *sinkBuilder) fail(at, format string, args ...any) {

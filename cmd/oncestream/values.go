@@ -38,6 +38,8 @@ func (f field) kind() string {
 		return "columns"
 	case *column:
 		return "a field or a source"
+	case *conversions:
+		return "a text or a list of texts"
 	case **schema.Value:
 		return "a value"
 	case *[]sinkConfig:
