@@ -144,3 +144,21 @@ func TestCaseC40(t *testing.T) {
 	mustApply(t, db, sink, []schema.Message[[]byte]{{Record: &schema.Record{Value: []byte{}}, Body: []byte("Renée")}})
 	equal(t, compact(db, `select * from c40`), "Renée")
 }
+
+// Proves case C09: the bytes of a decimal whose scale the schema has, as bytes
+// and as base64; no bytes are no number. How Avro frames them is the decoder's.
+func TestCaseC09(t *testing.T) {
+	db := tablestest.New(t)
+	db.Exec(`create table c09 (amt numeric(15,5))`)
+	amt, err := sinks.Col("amt", func(m schema.Message[[]byte]) any { return m.Body }).As("decimal:5")
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink := prepared(t, db, sinks.Sink[[]byte](&sinks.Insert[[]byte]{Table: "c09", Columns: []sinks.Column[[]byte]{amt}}))
+	for _, b := range []string{"\x3c", "\x5b\x8d\x80", "\xc4", "\x03\x8d\x7e\xa4\xc6\x7f\xff"} {
+		mustApply(t, db, sink, []schema.Message[[]byte]{{Record: &schema.Record{Value: []byte{}}, Body: []byte(b)}})
+	}
+	equal(t, compact(db, `select amt from c09`), "0.00060 60.00000 -0.00060 9999999999.99999")
+	r := &schema.Record{Topic: "t", Value: []byte{}}
+	equal(t, faultOf(t, apply(t, db, sink, []schema.Message[[]byte]{{Record: r, Body: []byte{}}})), "0 value_type amt amt")
+}

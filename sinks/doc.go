@@ -6,9 +6,15 @@
 //	Delete   deletes the rows of a key
 //	Sum      adds to totals, exactly
 //	Ledger   transfers amounts between accounts, by double entry
+//	SQL      runs a statement of one's own over the batch, as a relation
 //	Each     calls a function for each message, with the transaction
 //	Batch    calls a function for the whole batch
 //	Tee      does several of these in one transaction
+//	Where    lets a sink see only the messages that match
+//	Refresh  lets a sink see that its table was altered
+//
+// A column's value comes from a field or the record ([Field]), from a Go body
+// ([Col]), from an expression ([Computed]) or is constant ([Constant]).
 //
 // # What every sink keeps to
 //
@@ -56,7 +62,7 @@
 //	set-state     Upsert, Delete                            twice is once
 //	insert-once   Insert, on_conflict duplicate or ignore   a unique constraint refuses the second
 //	accumulate    Insert, on_conflict error; Sum; Ledger    only the key protects it
-//	opaque        Each, Batch, sinks of users               not known
+//	opaque        SQL, Each, Batch, sinks of users          not known
 //
 // # Missing, null, tombstone
 //
@@ -67,27 +73,17 @@
 //	Delete   fault                          fault        deletes by the record key
 //	Sum      fault                          fault        fault
 //	Ledger   fault                          fault        fault
+//	SQL      null                           null         fault, unless all is of the record
 //
+// In an expression a missing field reads as null, as do all fields of a tombstone.
 // A value that the column cannot do without is a fault in every sink; so is a
 // missing or null part of a key, or of the version of an Upsert.
 //
 // # How a value becomes a column's
 //
-// Every digit that was sent arrives, or the message is at fault.
-//
-//	bool                 true, false; text t, yes, on, 1 … as PostgreSQL, but no prefixes
-//	smallint … bigint    whole numbers, also 5.0 and 1e3; text of them
-//	numeric              numbers of any length that precision and scale hold; text of them; no NaN
-//	real, double         the nearest float, as PostgreSQL; text also NaN and Infinity
-//	text, varchar, char  text that is not too long; numbers, truth values and JSON by their text
-//	uuid                 text, or 16 bytes
-//	bytea                bytes; text by PostgreSQL's own rule: \x and hexadecimal digits, or escapes
-//	timestamptz          RFC 3339 with an offset, to the microsecond; infinity, -infinity
-//	timestamp            the same without an offset, or with Z
-//	date                 2006-01-02; infinity, -infinity
-//	json, jsonb          every value; text becomes a JSON string
-//	arrays               JSON arrays; text in PostgreSQL's format
-//	all others           text that PostgreSQL parses: interval, inet, enums, ranges …
+// Every digit that was sent arrives, or the message is at fault. [Rules] has the
+// rule of each type; what JSON cannot tell, such as the unit of an epoch or that a
+// text is base64, is declared by one of the [Conversions].
 //
 // A domain is treated as its base type; PostgreSQL checks the domain.
 package sinks

@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgtype"
@@ -61,7 +62,7 @@ func checkClock(c *TableColumn, v schema.Value) error {
 		err = st.scanOffset(rest)
 	}
 	switch {
-	case err == errTimeRange:
+	case errors.Is(err, errTimeRange):
 		return misfit(c, v, "no such time of day")
 	case err != nil:
 		return alien(c, v, `it is not of the form "15:04:05.999999"`)
