@@ -25,7 +25,8 @@ type caseRecord struct {
 	Text  *string `json:"text"`
 	Bytes []byte  `json:"bytes"`
 	// Template makes Times records (by default 1) with numbers from 0 on: it is
-	// a text template with {{.}} as the number and {{repeat TEXT N}}.
+	// a text template with {{.}} as the number, {{repeat TEXT N}}, and
+	// {{pick . A B …}}, which takes turns.
 	Template string `json:"template"`
 	Times    int    `json:"times"`
 	// Headers are pairs of a name and a text.
@@ -76,7 +77,10 @@ func (l *caseRecord) records(tb testing.TB) []schema.Record {
 
 func (l *caseRecord) expand(tb testing.TB, r schema.Record) []schema.Record {
 	tb.Helper()
-	functions := template.FuncMap{"repeat": func(s string, n int) string { return strings.Repeat(s, n) }}
+	functions := template.FuncMap{
+		"repeat": func(s string, n int) string { return strings.Repeat(s, n) },
+		"pick":   func(i int, of ...string) string { return of[i%len(of)] },
+	}
 	made, err := template.New("").Funcs(functions).Parse(l.Template)
 	if err != nil {
 		tb.Fatal(err)

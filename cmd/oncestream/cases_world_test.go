@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -87,67 +90,111 @@ func (w *caseWorld) run(args ...string) outcome {
 	w.tb.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.tb.Context()), casePatience)
 	defer cancel()
-	got := w.runUntil(ctx, args...)
+	got := w.runWithin(ctx, args...)
 	if ctx.Err() != nil {
 		w.tb.Fatalf("oncestream %s has not ended within %v:\n%s", strings.Join(args, " "), casePatience, got.stderr)
 	}
 	return got
 }
 
-// runUntil runs the program until it ends by itself or ctx does, which stops it
-// as a signal would.
-func (w *caseWorld) runUntil(ctx context.Context, args ...string) outcome {
+func (w *caseWorld) runWithin(ctx context.Context, args ...string) outcome {
 	var stdout, stderr bytes.Buffer
-	env := func(name string) (string, bool) {
-		value, ok := w.env[name]
-		return value, ok
-	}
-	code := run(ctx, args, env, strings.NewReader(""), &stdout, &stderr)
+	code := run(ctx, args, w.lookup, strings.NewReader(""), &stdout, &stderr)
 	return outcome{code, stdout.String(), stderr.String()}
 }
 
-// background runs the pipeline until stop is called, which answers with what
-// came of it.
-func (w *caseWorld) background(args ...string) (stop func() outcome) {
+func (w *caseWorld) lookup(name string) (string, bool) {
+	value, ok := w.env[name]
+	return value, ok
+}
+
+// caseRun is a run of the pipeline in the background.
+type caseRun struct {
+	tb     testing.TB
+	stderr *lockedBuffer
+	cancel context.CancelFunc
+	code   chan int
+}
+
+// background runs the pipeline until it is finished or the test ends.
+func (w *caseWorld) background() *caseRun {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(w.tb.Context()))
-	done := make(chan outcome, 1)
-	go func() { done <- w.runUntil(ctx, append([]string{"run", w.file("pipeline.yaml")}, args...)...) }()
-	var result *outcome
-	stop = func() outcome {
-		cancel()
-		if result == nil {
-			select {
-			case got := <-done:
-				result = &got
-			case <-time.After(casePatience):
-				w.tb.Fatalf("the run did not stop within %v", casePatience)
-			}
-		}
-		return *result
+	r := &caseRun{tb: w.tb, stderr: &lockedBuffer{}, cancel: cancel, code: make(chan int, 1)}
+	go func() {
+		r.code <- run(ctx, []string{"run", w.file("pipeline.yaml")}, w.lookup, strings.NewReader(""), io.Discard, r.stderr)
+	}()
+	w.tb.Cleanup(func() { r.finish() })
+	return r
+}
+
+// finish stops the run as a signal would, and waits for it: it must exit with 0.
+// It may be called again.
+func (r *caseRun) finish() {
+	r.tb.Helper()
+	if r.cancel == nil {
+		return
 	}
-	w.tb.Cleanup(func() { stop() })
-	return stop
+	r.cancel()
+	r.cancel = nil
+	select {
+	case code := <-r.code:
+		if code != exitOK {
+			r.tb.Errorf("the run exits with %d:\n%s", code, r.stderr)
+		}
+	case <-time.After(casePatience):
+		r.tb.Errorf("the run did not stop within %v:\n%s", casePatience, r.stderr)
+	}
+}
+
+// says waits until the run has logged the text n times.
+func (r *caseRun) says(text string, n int) {
+	r.tb.Helper()
+	eventually(r.tb, func() (bool, string) {
+		log := r.stderr.String()
+		return strings.Count(log, text) >= n, "the log does not say " + text + " often enough:\n" + log
+	})
+}
+
+// lockedBuffer is a buffer that is read while it is written to.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *lockedBuffer) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *lockedBuffer) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
 }
 
 // waitFor waits until the query answers want. Meanwhile the database may be
 // away.
 func (w *caseWorld) waitFor(query, want string) {
 	w.tb.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.tb.Context()), casePatience)
-	defer cancel()
+	eventually(w.tb, func() (bool, string) {
+		got := "nothing"
+		err := w.db.Pool.QueryRow(context.WithoutCancel(w.tb.Context()), "select coalesce(("+query+")::text, 'null')").Scan(&got)
+		return got == want, fmt.Sprintf("%s\nstill answers %s (%v), want %s", query, got, err, want)
+	})
+}
+
+// eventually waits until done says so, else it fails with what that has to say.
+func eventually(tb testing.TB, done func() (ok bool, state string)) {
+	tb.Helper()
+	deadline := time.Now().Add(casePatience)
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	got := "nothing"
-	for got != want {
-		var answer string
-		if err := w.db.Pool.QueryRow(ctx, "select ("+query+")::text").Scan(&answer); err == nil {
-			got = answer
+	for ok, state := done(); !ok; ok, state = done() {
+		if time.Now().After(deadline) {
+			tb.Fatal(state)
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			w.tb.Fatalf("%s\nstill answers %s, want %s", query, got, want)
-		}
+		<-tick.C
 	}
 }
 
@@ -156,5 +203,12 @@ func (w *caseWorld) value(query, want string) {
 	w.tb.Helper()
 	if got := w.db.Value(query); got != want {
 		w.tb.Errorf("%s\nanswers %s, want %s", query, got, want)
+	}
+}
+
+func noErr(tb testing.TB, err error) {
+	tb.Helper()
+	if err != nil {
+		tb.Fatal(err)
 	}
 }

@@ -1,0 +1,1 @@
+create table target (id int primary key, v int);
