@@ -78,9 +78,11 @@ func TestCaseWaitingAlterTable(t *testing.T) {
 // and stops nothing for good (case E07).
 func TestCaseOutages(t *testing.T) {
 	outages := map[string]struct {
+		tries      int // that fail before it ends
 		begin, end func(*caseWorld, *embedded.Server)
 	}{
 		"stopped": {
+			12,
 			func(w *caseWorld, s *embedded.Server) { noErr(w.tb, s.Stop(w.tb.Context(), embedded.StopImmediate)) },
 			func(w *caseWorld, s *embedded.Server) { noErr(w.tb, s.Restart(w.tb.Context())) },
 		},
