@@ -41,24 +41,22 @@ func (a *app) openPipeline(ctx context.Context, c *config) (*processor.Processor
 // pipeline completes the configuration with what the catalog says of the
 // tables. Which fields are read from a record depends on it.
 func (c *config) pipeline(ctx context.Context, conn *pgx.Conn) (processor.Pipeline[schema.Row], error) {
-	var found faults
-	var all []sinks.Sink[schema.Row]
+	built, err := c.buildSinks(ctx, conn)
+	if err != nil {
+		return processor.Pipeline[schema.Row]{}, err
+	}
 	paths := slices.Concat(c.keyFields(), c.fingerprint.paths())
-	for i := range c.sinks {
-		b := sinkBuilder{config: c, sink: &c.sinks[i]}
-		sink, err := b.build(ctx, conn)
-		if err != nil {
-			return processor.Pipeline[schema.Row]{}, err
-		}
-		found = append(found, b.faults...)
-		all = append(all, sink)
+	all := make([]sinks.Sink[schema.Row], len(built))
+	for i, b := range built {
+		all[i] = b.made
 		paths = append(paths, b.paths...)
 	}
 	sink := sinks.Tee(all...)
-	if len(found) == 0 {
-		if err := sink.Prepare(ctx, conn); err != nil { // each is prepared; what is left is their order
-			found = append(found, c.at("sinks", "%s", strings.TrimPrefix(err.Error(), "sinks: ")))
+	if err := sink.Prepare(ctx, conn); err != nil { // each is prepared; what is left is their order
+		if isServers(err) || conn.IsClosed() {
+			return processor.Pipeline[schema.Row]{}, err
 		}
+		return processor.Pipeline[schema.Row]{}, faults{c.at("sinks", "%s", strings.TrimPrefix(err.Error(), "sinks: "))}
 	}
 	return processor.Pipeline[schema.Row]{
 		Handler:     c.handler,
@@ -66,7 +64,22 @@ func (c *config) pipeline(ctx context.Context, conn *pgx.Conn) (processor.Pipeli
 		Key:         c.keyFunc(),
 		Sink:        sink,
 		Fingerprint: c.fingerprint.sum(),
-	}, found.err()
+	}, nil
+}
+
+// buildSinks makes all sinks, or says all that is wrong with them.
+func (c *config) buildSinks(ctx context.Context, conn *pgx.Conn) ([]*sinkBuilder, error) {
+	var found faults
+	var built []*sinkBuilder
+	for i := range c.sinks {
+		b := &sinkBuilder{config: c, sink: &c.sinks[i]}
+		if err := b.build(ctx, conn); err != nil {
+			return nil, err
+		}
+		found = append(found, b.faults...)
+		built = append(built, b)
+	}
+	return built, found.err()
 }
 
 // logDuplicate tells of a duplicate. A transaction that is tried again tells of

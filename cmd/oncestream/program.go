@@ -96,7 +96,8 @@ makes no sense, 3 a replay found something new.`,
   oncestream migrate up payments.yaml        make the ledger's tables
   oncestream run payments.yaml               run until stopped
   oncestream status payments.yaml            how far it is
-  oncestream replay payments.yaml            prove that nothing is missing`,
+  oncestream replay payments.yaml            prove that nothing is missing
+  oncestream dead-letters list payments.yaml what could not be handled, and why`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          a.noCommand,
@@ -115,7 +116,7 @@ makes no sense, 3 a replay found something new.`,
 	flags.StringVar(&a.logFormat, "log-format", "", "how log lines are written where stderr is no terminal: text or json (environment: ONCESTREAM_LOG_FORMAT; default text)")
 	flags.StringVar(&a.logLevel, "log-level", "", "the least level that is logged: debug, info, warn or error (environment: ONCESTREAM_LOG_LEVEL; default info)")
 	root.AddCommand(a.runCommand(), a.migrateCommand(), a.produceCommand(), a.statusCommand(),
-		a.replayCommand(), a.keysCommand(), a.deadLettersCommand(), a.demoCommand(), a.versionCommand())
+		a.replayCommand(), a.keysCommand(), a.deadLettersCommand(), a.lintCommand(), a.demoCommand(), a.versionCommand())
 	addExamples(root)
 	return root
 }

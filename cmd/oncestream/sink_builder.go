@@ -20,8 +20,11 @@ type sinkBuilder struct {
 	config *config
 	sink   *sinkConfig
 	table  *sinks.Table
+	made   preparedSink
 	paths  []string // of the fields that it reads
-	faults faults
+	// written are the columns of the table that it writes, by the source.
+	written map[string]string
+	faults  faults
 }
 
 // preparedSink is what all sinks of the pipeline file are.
@@ -30,25 +33,25 @@ type preparedSink interface {
 	sinks.Preparer
 }
 
-// build returns the sink. What is wrong with the configuration is in b.faults;
-// an error is the database's.
-func (b *sinkBuilder) build(ctx context.Context, conn *pgx.Conn) (sinks.Sink[schema.Row], error) {
+// build makes the sink. What is wrong with the configuration is in b.faults; an
+// error is the database's.
+func (b *sinkBuilder) build(ctx context.Context, conn *pgx.Conn) error {
 	if b.sink.table != "" {
 		table, err := sinks.Describe(ctx, conn, b.sink.table)
 		if err != nil {
-			return nil, b.blame(b.sink.path+".table", conn, err)
+			return b.blame(b.sink.path+".table", conn, err)
 		}
 		b.table = table
 	}
-	sink := b.filtered(b.make())
+	b.made = b.filtered(b.make())
 	if len(b.faults) > 0 {
-		return sink, nil
+		return nil
 	}
 	at := b.sink.path
 	if b.sink.kind == "sql" {
 		at += ".statement"
 	}
-	return sink, b.blame(at, conn, sink.Prepare(ctx, conn))
+	return b.blame(at, conn, b.made.Prepare(ctx, conn))
 }
 
 // filtered lets the sink see the messages of its where only.
@@ -70,7 +73,8 @@ func (b *sinkBuilder) blame(path string, conn *pgx.Conn, err error) error {
 	if err == nil {
 		return nil
 	}
-	if b.isServers(err) || conn.IsClosed() {
+	// What the server says of a statement of one's own is about the file.
+	if isServers(err) && b.sink.kind != "sql" || conn.IsClosed() {
 		return err
 	}
 	prefix := regexp.MustCompile(`^sinks: ` + b.sink.kind + `( [^:]*)?: `)
@@ -80,11 +84,10 @@ func (b *sinkBuilder) blame(path string, conn *pgx.Conn, err error) error {
 	return nil
 }
 
-// isServers reports whether the error is the server's and says nothing of the
-// file. Of a statement of one's own, what the server says is about the file.
-func (b *sinkBuilder) isServers(err error) bool {
-	server, ok := errors.AsType[*pgconn.PgError](err)
-	return ok && (b.sink.kind != "sql" || !strings.HasPrefix(server.Code, "42"))
+// isServers reports whether the error is what the server has said.
+func isServers(err error) bool {
+	_, ok := errors.AsType[*pgconn.PgError](err)
+	return ok
 }
 
 func (b *sinkBuilder) make() preparedSink {
@@ -132,9 +135,17 @@ func (b *sinkBuilder) columns(name string, list columns) []sinks.Column[schema.R
 	for _, c := range list {
 		at := b.listOf(name, c.name)
 		b.checkColumn(at, c.name)
+		b.note(c)
 		out = append(out, b.column(at+"."+c.name, c))
 	}
 	return out
+}
+
+func (b *sinkBuilder) note(c column) {
+	if b.written == nil {
+		b.written = map[string]string{}
+	}
+	b.written[c.name] = c.field
 }
 
 // listOf returns the list in which the file names the column: those of a key are
