@@ -47,6 +47,20 @@ func TestLetterEmptyValue(t *testing.T) {
 	}
 }
 
+// What a detail quotes is left out, also where quotes are in it; what it quotes
+// does nothing to a terminal.
+func TestDetailText(t *testing.T) {
+	const detail = "field a: \"x\\\"y\x1b[2J\" is none, \"b\" neither\n\tat c"
+	for reveal, want := range map[bool]string{
+		false: "field a: \"…\" is none, \"…\" neither\n\tat c",
+		true:  "field a: \"x\\\"y\\x1b[2J\" is none, \"b\" neither\n\tat c",
+	} {
+		if got := detailText(detail, reveal); got != want {
+			t.Errorf("revealed %v: %q, want %q", reveal, got, want)
+		}
+	}
+}
+
 // An age is told in a unit that a person would choose.
 func TestAgeText(t *testing.T) {
 	for age, want := range map[time.Duration]string{

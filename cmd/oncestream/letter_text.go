@@ -5,6 +5,7 @@ import (
 	"io"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -70,12 +71,21 @@ func payloadText(value []byte, reveal bool) string {
 
 // detailText leaves out what a detail quotes of the payload, unless payloads
 // are to be shown. What is quoted besides, such as a constraint's name, is not
-// told from it.
+// told from it. PostgreSQL quotes a value as it is, so that what could do
+// something to a terminal is written as an escape.
 func detailText(detail string, reveal bool) string {
-	if reveal {
-		return detail
+	if !reveal {
+		detail = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`).ReplaceAllString(detail, `"…"`)
 	}
-	return regexp.MustCompile(`"(?:[^"\\]|\\.)*"`).ReplaceAllString(detail, `"…"`)
+	var b strings.Builder
+	for _, c := range detail {
+		if unicode.IsPrint(c) || c == '\n' || c == '\t' {
+			b.WriteRune(c)
+		} else {
+			b.WriteString(strings.Trim(strconv.QuoteRune(c), "'"))
+		}
+	}
+	return b.String()
 }
 
 func timeText(t time.Time) string { return t.UTC().Format(time.RFC3339) }
