@@ -81,7 +81,7 @@ their record key.`,
 
 func (a *app) letterShowCommand() *cobra.Command {
 	var reveal bool
-	f := &letterFlags{states: true, anyState: true, limit: 1000}
+	f := &letterFlags{states: true, anyState: true}
 	cmd := &cobra.Command{
 		Use:   "show FILE",
 		Short: "Show all that is known of dead letters",

@@ -29,7 +29,7 @@ out, and the line says "redacted".`,
 	}
 	cmd.Flags().StringVar(&out, "out", "", "the file to write, readable by its owner only (default: the standard output)")
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "write payloads")
-	f := &letterFlags{states: true, limit: 1_000_000}
+	f := &letterFlags{states: true}
 	return a.letterCommand(cmd, f, func(ctx context.Context, c *config, filter offsets.DeadLetterFilter, _ string) error {
 		letters, _, err := readLetters(ctx, c, filter)
 		if err != nil {

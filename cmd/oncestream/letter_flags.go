@@ -15,11 +15,14 @@ import (
 type letterFlags struct {
 	// reasonFlag is the flag of the codes. Defaults to "reason".
 	reasonFlag string
-	// states says that the command has --state and --limit; anyState that it
-	// looks at all states unless told otherwise.
+	// states says that the command has --state; anyState that it looks at all
+	// states unless told otherwise.
 	states, anyState bool
-	limit            int
+	// limit is the default of --limit; 0 says that there is no such flag, and
+	// that all are meant.
+	limit int
 
+	limited      bool
 	ids          []int64
 	reasons      []string
 	partitions   []int32
@@ -28,7 +31,9 @@ type letterFlags struct {
 }
 
 // letterStates are the choices of --state.
-var letterStates = [...]string{offsets.StateDead, offsets.StateReplayed, offsets.StateDiscarded}
+func letterStates() []string {
+	return []string{offsets.StateDead, offsets.StateReplayed, offsets.StateDiscarded}
+}
 
 func (f *letterFlags) add(cmd *cobra.Command) {
 	if f.reasonFlag == "" {
@@ -46,6 +51,8 @@ func (f *letterFlags) add(cmd *cobra.Command) {
 			which = "dead"
 		}
 		flags.StringSliceVar(&f.state, "state", nil, "those in these states: "+which+", replayed, discarded or all")
+	}
+	if f.limited = f.limit > 0; f.limited {
 		flags.IntVar(&f.limit, "limit", f.limit, "how many at most")
 	}
 }
@@ -55,22 +62,22 @@ func (f *letterFlags) given() bool {
 	return len(f.ids)+len(f.reasons)+len(f.partitions)+len(f.since)+len(f.until) > 0
 }
 
-// filter reads the flags. Without a limit all are meant.
+// filter reads the flags.
 func (f *letterFlags) filter(now time.Time) (offsets.DeadLetterFilter, error) {
 	filter := offsets.DeadLetterFilter{IDs: f.ids, Reasons: f.reasons, Partitions: f.partitions, States: f.state, Limit: f.limit}
-	if f.limit < 0 || f.limit == 0 && f.states {
+	if f.limited && f.limit <= 0 {
 		return filter, usagef("--limit must be positive (got %d)", f.limit)
 	}
-	if f.limit == 0 {
+	if !f.limited {
 		filter.Limit = math.MaxInt32
 	}
 	for _, s := range f.state {
-		if s != "all" && !slices.Contains(letterStates[:], s) {
+		if s != "all" && !slices.Contains(letterStates(), s) {
 			return filter, usagef("--state: must be dead, replayed, discarded or all (got %q)", s)
 		}
 	}
 	if slices.Contains(f.state, "all") || f.anyState && len(f.state) == 0 {
-		filter.States = letterStates[:]
+		filter.States = letterStates()
 	}
 	var err error
 	if filter.Since, err = parseTime("--since", f.since, now); err != nil {
