@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,6 +17,7 @@ import (
 //	table.sql       the tables of the effects
 //	pipeline.yaml   the pipeline, of group "case" and topic "t"
 //	records.ndjson  what is sent to the topic; see caseRecord
+//	schema-N.avsc, schema-N.proto   what the registry has under the id N
 //	want.txt        what is done then, and what must come of it
 //
 // want.txt is a list of commands (see caseWorld.command), whose answers -rewrite
@@ -46,7 +48,8 @@ func TestCases(t *testing.T) {
 //	dead-letters               answer with what was set aside
 //	offsets                    answer with the account of each partition
 //	again                      rewind to the first offsets and run: nothing may change
-//	oncestream args=(…) [exit=N]   run the program; answers with what it prints
+//	oncestream args=(…) [exit=N]   run the program on the pipeline file; answers with what it prints
+//	asked id=N                 how often the registry was asked for a schema
 func (w *caseWorld) command(t *testing.T, d *datadriven.TestData) string {
 	w.tb = t
 	switch d.Cmd {
@@ -55,7 +58,11 @@ func (w *caseWorld) command(t *testing.T, d *datadriven.TestData) string {
 	case "oncestream":
 		var args []string
 		d.ScanArgs(t, "args", &args)
-		return w.exits(d, append(args[:1:1], append([]string{w.file("pipeline.yaml")}, args[1:]...)...)...).stdout
+		return w.exits(d, append(args, w.file("pipeline.yaml"))...).stdout
+	case "asked":
+		var id string
+		d.ScanArgs(t, "id", &id)
+		return strconv.Itoa(w.registry.asked(id))
 	case "send":
 		var file string
 		d.ScanArgs(t, "file", &file)
@@ -63,6 +70,7 @@ func (w *caseWorld) command(t *testing.T, d *datadriven.TestData) string {
 		return ""
 	case "sql":
 		w.db.Exec(d.Input)
+		w.db.Pool.Reset() // what it has prepared may have another result now
 		return ""
 	case "query":
 		return w.db.Dump(d.Input)

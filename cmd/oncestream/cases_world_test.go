@@ -27,8 +27,10 @@ type caseWorld struct {
 	tb    testing.TB
 	kafka *processortest.Cluster
 	db    *tablestest.DB
-	dir   string
-	env   map[string]string
+	// registry has the schemas of the folder.
+	registry *caseRegistry
+	dir      string
+	env      map[string]string
 }
 
 // newCaseWorld makes the tables and the topic of a case's folder and sends its
@@ -36,7 +38,9 @@ type caseWorld struct {
 func newCaseWorld(tb testing.TB, dir string, opts ...tablestest.Option) *caseWorld {
 	tb.Helper()
 	w := &caseWorld{tb: tb, dir: dir, kafka: processortest.Kafka(tb), db: tablestest.New(tb, opts...)}
+	w.registry = newCaseRegistry(tb, dir)
 	w.env = map[string]string{
+		"REGISTRY":     w.registry.server.URL,
 		"DATABASE_URL": w.db.URL, "ONCESTREAM_SCHEMA": w.db.Schema, "KAFKA_BROKERS": strings.Join(w.kafka.Addrs(), ","),
 	}
 	w.db.Exec(readFile(tb, w.file("table.sql")))

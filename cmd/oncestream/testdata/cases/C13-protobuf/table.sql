@@ -1,0 +1,2 @@
+create table exact (n numeric);
+create table big (n bigint);

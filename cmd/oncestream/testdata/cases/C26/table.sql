@@ -1,0 +1,1 @@
+create table msg (id bigint, s text, k text);

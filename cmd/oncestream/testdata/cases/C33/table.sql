@@ -1,0 +1,1 @@
+create table people (id int primary key, name text);

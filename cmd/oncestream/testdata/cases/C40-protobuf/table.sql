@@ -1,0 +1,1 @@
+create table person (id bigint, s text);

@@ -1,0 +1,1 @@
+create table num (id int);

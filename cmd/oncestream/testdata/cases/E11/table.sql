@@ -1,0 +1,1 @@
+create table seen (s text not null);
