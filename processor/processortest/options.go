@@ -65,13 +65,16 @@ type layout struct {
 func newLayout(bind, data string, opts BrokerOptions) (layout, error) {
 	l := layout{bind: bind, data: data, ports: map[string]int{}}
 	var err error
-	if l.controller, err = freePort(); err != nil {
+	if l.controller, err = freePort(nil); err != nil {
 		return l, err
 	}
+	taken := map[int]bool{l.controller: true}
 	for _, listener := range append([]Listener{{Name: plainListener}}, opts.Listeners...) {
-		if l.ports[listener.Name], err = freePort(); err != nil {
+		port, err := freePort(taken)
+		if err != nil {
 			return l, err
 		}
+		l.ports[listener.Name], taken[port] = port, true
 	}
 	return l, nil
 }

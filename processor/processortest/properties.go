@@ -52,12 +52,15 @@ func smallAndQuick() map[string]string {
 	}
 }
 
-// freePort finds a port that nobody listens on. It looks below the range from
+// freePort finds a port that nobody listens on and that is not taken. It looks below the range from
 // which systems number outgoing connections: a broker that is down for a while
 // must find its port free when it comes back.
-func freePort() (int, error) {
+func freePort(taken map[int]bool) (int, error) {
 	for range 100 {
 		port := 20000 + rand.IntN(10000)
+		if taken[port] {
+			continue
+		}
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
 			return port, l.Close()
