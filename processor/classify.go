@@ -67,6 +67,9 @@ var setUp = map[string]bool{
 	"42704": true, // undefined_object
 	"42P10": true, // invalid_column_reference: no unique index for ON CONFLICT
 	"3F000": true, // invalid_schema_name
+	"42804": true, // datatype_mismatch: a column has another type now
+	"42846": true, // cannot_coerce
+	"428C9": true, // generated_always
 	"0A000": true, // feature_not_supported, such as a plan whose result type changed
 }
 
@@ -80,7 +83,9 @@ func classifyState(state string) class {
 		return outage
 	}
 	switch state[:2] {
-	case "08", "40", "53", "55", "57", "58":
+	// 28 and 3D: a password that is being changed, a database that is being
+	// restored. At a start they are final, see refused.
+	case "08", "28", "3D", "40", "53", "55", "57", "58":
 		return outage
 	case "21", // cardinality_violation: two keys that only the database finds equal
 		"22", "23", "42",

@@ -24,14 +24,14 @@ func TestClassify(t *testing.T) {
 	tests := map[class][]error{
 		outage: {
 			state("40001"), state("40P01"), state("53300"), state("53100"), state("55P03"), state("57P01"), state("57P03"), state("57014"),
-			state("08006"), state("25006"), state("25P03"), state("58030"), io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, context.DeadlineExceeded,
+			state("08006"), state("28P01"), state("3D000"), state("25006"), state("25P03"), state("58030"), io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, context.DeadlineExceeded,
 			&net.OpError{Op: "dial", Err: errors.New("refused")}, offsets.ErrKeyVanished,
 		},
 		ownFault: {
-			state("22003"), state("22P02"), state("23505"), state("23502"), state("42804"), state("54001"),
+			state("22003"), state("22P02"), state("23505"), state("23502"), state("42601"), state("54001"), state("21000"),
 			schema.Faultf(nil, schema.ReasonHandler, "no"),
 		},
-		systemic:      {state("42P01"), state("42501"), state("42703"), state("42P10"), state("3F000")},
+		systemic:      {state("42P01"), state("42501"), state("42703"), state("42P10"), state("3F000"), state("42804")},
 		uncertain:     {errors.New("the moon"), state("P0001"), state("XX000")},
 		superseded:    {offsets.ErrFenced, offsets.ErrWentBack},
 		unknownCommit: {&commitUnknownError{io.EOF}, &commitUnknownError{state("57P01")}},
