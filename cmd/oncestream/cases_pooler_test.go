@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/oncestream/oncestream/schema/tables/embedded"
+)
+
+// sessionSettings are what the program asks of its sessions when it connects. A
+// pooler in transaction mode cannot pass them on: it is told to ignore them,
+// and to set them itself when it connects.
+const sessionSettings = "options, statement_timeout, lock_timeout, idle_in_transaction_session_timeout, " +
+	"default_transaction_isolation, tcp_keepalives_idle, tcp_keepalives_interval, tcp_keepalives_count, timezone"
+
+// startPooler starts a PgBouncer in transaction mode with two connections to
+// the server and returns the case's URL through it.
+func (w *caseWorld) startPooler(server *embedded.Server, ignored string) string {
+	w.tb.Helper()
+	program, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		program = "/usr/sbin/pgbouncer" // not on the path of all users
+	}
+	dir, err := os.MkdirTemp("", "oncestream-pgbouncer-")
+	noErr(w.tb, err)
+	w.tb.Cleanup(func() { noErr(w.tb, os.RemoveAll(dir)) })
+	noErr(w.tb, os.Chmod(dir, 0o755)) //nolint:gosec // its account must enter
+	port := freePort(w.tb)
+	file := filepath.Join(dir, "pgbouncer.ini")
+	noErr(w.tb, os.WriteFile(filepath.Join(dir, "users"), []byte(`"postgres" ""`+"\n"), 0o644)) //nolint:gosec // as above
+	noErr(w.tb, os.WriteFile(file, fmt.Appendf(nil, `[databases]
+* = host=127.0.0.1 port=%d connect_query='set search_path = %s; set idle_in_transaction_session_timeout = 10000; set statement_timeout = 60000; set lock_timeout = 2000'
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %d
+unix_socket_dir =
+auth_type = trust
+auth_file = %s/users
+pool_mode = transaction
+default_pool_size = 2
+%s
+`, server.Port(), w.db.Schema, port, dir, ignored), 0o644)) //nolint:gosec // as above
+	args := []string{file}
+	if os.Geteuid() == 0 {
+		args = []string{"-u", "nobody", file}
+	}
+	cmd := exec.CommandContext(w.tb.Context(), program, args...) //nolint:gosec // the program of the test
+	log := &lockedBuffer{}
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		w.tb.Fatalf("%v (the package pgbouncer is needed)", err)
+	}
+	w.tb.Cleanup(func() { _ = cmd.Wait() }) // the test's context has ended it
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	eventually(w.tb, func() (bool, string) {
+		conn, err := net.DialTimeout("tcp", address, time.Second)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil, "pgbouncer does not answer:\n" + log.String()
+	})
+	return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Host: address, Path: "/postgres", RawQuery: "sslmode=disable"}).String()
+}
+
+func freePort(tb testing.TB) int {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
+	noErr(tb, err)
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// Proves that the program works through a PgBouncer in transaction mode that
+// tracks no prepared statements (case D07), where the URL says so: three
+// instances on two connections, each effect once.
+func TestCasePooler(t *testing.T) {
+	w, server := newServerWorld(t, "testdata/cases/D07")
+	w.env["DATABASE_URL"] = w.startPooler(server, "ignore_startup_parameters = "+sessionSettings) + "&default_query_exec_mode=cache_describe"
+	runs := []*caseRun{w.background(), w.background(), w.background()}
+	w.waitFor(`select sum(next_offset) from consumer_offset`, "9000")
+	for _, r := range runs {
+		r.finish()
+		if log := r.stderr.String(); strings.Contains(log, "42P05") || strings.Contains(log, "26000") {
+			t.Errorf("prepared statements were lost or met twice:\n%s", log)
+		}
+	}
+	w.value(`select count(*) || ' of ' || count(distinct id) from event`, "9000 of 9000")
+	w.value(`select count(*) from dead_letter`, "0")
+	w.account()
+}
