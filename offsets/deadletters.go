@@ -91,6 +91,32 @@ func (l *Ledger) DeadLetters(ctx context.Context, db DB, f DeadLetterFilter) ([]
 	return letters, wrap("list the dead letters of "+l.topic, err)
 }
 
+// At is a position of the ledger's topic.
+type At struct {
+	Partition int32
+	Offset    int64
+}
+
+const sqlSetAsideAt = `
+select partition, record_offset from $dead_letter
+where consumer_group = $1 and topic = $2 and handler = $3`
+
+// SetAsideAt returns the positions of all dead letters, whatever was decided
+// about them.
+func (l *Ledger) SetAsideAt(ctx context.Context, db DB) (map[At]bool, error) {
+	rows, err := db.Query(ctx, l.sql.setAsideAt, l.group, l.topic, l.handlerID)
+	if err != nil {
+		return nil, wrap("list the positions of dead letters of "+l.topic, err)
+	}
+	positions := map[At]bool{}
+	var at At
+	_, err = pgx.ForEachRow(rows, []any{&at.Partition, &at.Offset}, func() error {
+		positions[at] = true
+		return nil
+	})
+	return positions, wrap("list the positions of dead letters of "+l.topic, err)
+}
+
 func (l *Ledger) scanDeadLetter(row pgx.CollectableRow) (StoredDeadLetter, error) {
 	d := StoredDeadLetter{Record: schema.Record{Topic: l.topic, LeaderEpoch: -1}}
 	var headers []byte

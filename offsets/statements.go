@@ -18,7 +18,7 @@ type statements struct {
 	admit, admitAdvanced, find, progress string
 	setAside, blocked, forget, results   string
 	duplicates, deadLetters              string
-	lock, resolve, resettle              string
+	lock, resolve, resettle, setAsideAt  string
 	purgeTurn, purge, purgeNext, floors  string
 	findKey, keySizes, keySample         string
 }
@@ -61,6 +61,7 @@ func newStatements(schema string) statements {
 		lock:          in(sqlLock),
 		resolve:       in(sqlResolve),
 		resettle:      in(sqlResettle),
+		setAsideAt:    in(sqlSetAsideAt),
 		purgeTurn:     in(sqlPurgeTurn),
 		purge:         in(sqlPurge),
 		purgeNext:     in(sqlPurgeNext),

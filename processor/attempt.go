@@ -3,6 +3,7 @@ package processor
 import (
 	"context"
 	"encoding/json"
+	"log/slog"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -242,6 +243,16 @@ func (a *attempt) kept() (entries []offsets.Entry, results []json.RawMessage) {
 		}
 	}
 	return entries, results
+}
+
+// announce says what was set aside.
+func (a *attempt) announce(ctx context.Context) {
+	dead := mergeDead(a.dead, a.aside)
+	if len(dead) == 0 {
+		return
+	}
+	a.log.LogAttrs(ctx, slog.LevelWarn, "records were set aside as dead letters", slog.String("topic", a.topic), slog.Int("partition", int(a.info.Partition)),
+		slog.Int("records", len(dead)), slog.Int64("offset", dead[0].Record.Offset), slog.String("code", string(dead[0].Reason)), slog.Any("reason", dead[0]))
 }
 
 // learn updates the history by a batch that was passed.

@@ -49,7 +49,11 @@ type Config struct {
 // one transaction holds both.
 type Postgres struct {
 	// URL is a connection string, as a URI or as keywords and values
-	// (PostgreSQL manual, section 34.1.1). Required unless Pool is given.
+	// (PostgreSQL manual, section 34.1.1). Behind a pooler in transaction mode
+	// it needs default_query_exec_mode=cache_describe, unless the pooler keeps
+	// prepared statements apart, and the pooler must set
+	// idle_in_transaction_session_timeout, statement_timeout and lock_timeout
+	// where it connects; a start that finds it otherwise fails. Required.
 	URL string
 	// Configure, if set, may change the pool's configuration before it is
 	// used: a dialer, a tracer, TLS. Session settings that it sets win.

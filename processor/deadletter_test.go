@@ -79,6 +79,9 @@ alter table appended add parent text generated always as (case when id like 'orp
 	if got := w.db.Value(`select records || ' ' || dead_letters || ' ' || duplicates_producer || ' ' || next_offset from consumer_offset`); got != "100 11 0 100" {
 		t.Errorf("records, dead letters, duplicates, offset: %s", got)
 	}
+	if r := replayed(t, newProcessor(t, w.config(), p)); r.DeadLetters != 11 || r.Duplicates != 89 {
+		t.Errorf("%v; want the dead letters told from what is new", r)
+	}
 	if n := w.db.Value(`select count(*) from processed_message`); n != "89" {
 		t.Errorf("%s keys are kept, want 89: a dead letter's key must be new when it is replayed", n)
 	}

@@ -143,6 +143,9 @@ func (r *letterReplay) attempt(ctx context.Context, d *offsets.StoredDeadLetter)
 		return ResolutionRefused, errors.New("it could overwrite what a later message has set: give the upsert a version, use on_error: park, or replay it with --overwrite")
 	}
 	record, fixed, err := r.record(ctx, d)
+	if err != nil && permanent(err) {
+		return ResolutionFailed, err
+	}
 	if err != nil {
 		return "", err
 	}
@@ -195,7 +198,7 @@ func (r *letterReplay) record(ctx context.Context, d *offsets.StoredDeadLetter) 
 	}
 	if r.opts.Fix != nil {
 		if fixed, err = r.opts.Fix(again.Value); err != nil {
-			return nil, nil, fmt.Errorf("fix the payload: %w", err)
+			return nil, nil, schema.Faultf(&again, schema.ReasonHandler, "fix the payload: %w", err)
 		}
 		again.Value = fixed
 	}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
@@ -18,21 +19,8 @@ func openPool(ctx context.Context, group string, p Postgres) (*pgxpool.Pool, err
 		return nil, fmt.Errorf("config: postgres.url: %w", err)
 	}
 	cfg.MaxConns = int32(p.Concurrency) + 2 //nolint:gosec // withDefaults has checked the range
-	settings := cfg.ConnConfig.RuntimeParams
-	for name, value := range map[string]string{
-		"application_name":                    "oncestream " + group,
-		"idle_in_transaction_session_timeout": milliseconds(p.IdleTimeout),
-		"statement_timeout":                   milliseconds(p.TransactionTimeout),
-		"lock_timeout":                        milliseconds(p.LockTimeout),
-		"default_transaction_isolation":       "read committed",
-		// A peer that vanishes without a word is noticed within half a minute.
-		"tcp_keepalives_idle":     "10",
-		"tcp_keepalives_interval": "5",
-		"tcp_keepalives_count":    "4",
-	} {
-		if _, set := settings[name]; !set {
-			settings[name] = value
-		}
+	if _, set := cfg.ConnConfig.RuntimeParams["application_name"]; !set {
+		cfg.ConnConfig.RuntimeParams["application_name"] = "oncestream " + group
 	}
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
@@ -42,7 +30,31 @@ func openPool(ctx context.Context, group string, p Postgres) (*pgxpool.Pool, err
 			return nil, fmt.Errorf("config: postgres: %w", err)
 		}
 	}
+	settings := p.sessionSettings()
+	for name := range cfg.ConnConfig.RuntimeParams {
+		delete(settings, name)
+	}
+	after := cfg.AfterConnect
+	cfg.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+		if err := prepareSession(ctx, conn, settings); err != nil || after == nil {
+			return err
+		}
+		return after(ctx, conn)
+	}
 	return pgxpool.NewWithConfig(ctx, cfg)
+}
+
+func (p Postgres) sessionSettings() map[string]string {
+	return map[string]string{
+		idleSetting:                     milliseconds(p.IdleTimeout),
+		"statement_timeout":             milliseconds(p.TransactionTimeout),
+		"lock_timeout":                  milliseconds(p.LockTimeout),
+		"default_transaction_isolation": "read committed",
+		// A peer that vanishes without a word is noticed within half a minute.
+		"tcp_keepalives_idle":     "10",
+		"tcp_keepalives_interval": "5",
+		"tcp_keepalives_count":    "4",
+	}
 }
 
 const connectTimeout = 10 * time.Second

@@ -180,7 +180,7 @@ func (p *Processor) newEngine(ctx context.Context, pool *pgxpool.Pool, ledger *o
 		ctx: ctx, cfg: p.cfg, decoder: p.decoder, identity: topic.identity(),
 		workers: map[int32]*worker{}, halts: map[int32]Halt{}, known: map[int32]bool{},
 		transactor: transactor{
-			pool: pool, ledger: ledger, slots: make(chan struct{}, p.cfg.Postgres.Concurrency), policy: p.cfg.Policy, hears: p.decoder.hears(),
+			pool: pool, ledger: ledger, slots: make(chan struct{}, p.cfg.Postgres.Concurrency), policy: p.cfg.Policy, hears: p.decoder.hears(), log: p.cfg.Logger,
 			hooks: p.cfg.Hooks, topic: topic.Name, limit: p.cfg.Postgres.TransactionTimeout,
 		},
 	}

@@ -36,12 +36,16 @@ func (p *Processor) Replay(ctx context.Context, r Range) (Report, error) {
 	if err := r.aboveFloors(ctx, pool, ledger, p.cfg.Kafka.Topic, spans); err != nil {
 		return Report{}, err
 	}
+	aside, err := ledger.SetAsideAt(ctx, pool)
+	if err != nil {
+		return Report{}, err
+	}
 	source, err := openRange(ctx, p.cfg.Kafka, spans)
 	if err != nil {
 		return Report{}, err
 	}
 	defer source.close()
-	replay := &replay{p: p, pool: pool, ledger: ledger, fresh: map[[16]byte]bool{}}
+	replay := &replay{p: p, pool: pool, ledger: ledger, aside: aside, fresh: map[[16]byte]bool{}}
 	replay.report.Partitions = spans
 	for !source.done() {
 		partition, chunks, err := source.next(ctx)
@@ -116,6 +120,9 @@ type replay struct {
 	pool   *pgxpool.Pool
 	ledger *offsets.Ledger
 	report Report
+	// aside are the positions of dead letters: their keys are not kept, so they
+	// would look new.
+	aside map[offsets.At]bool
 	// fresh holds the keys that were new: as nothing is committed, they would
 	// be new again each time they come.
 	fresh map[[16]byte]bool
@@ -133,7 +140,9 @@ func (r *replay) batch(ctx context.Context, partition int32, chunks []chunk) err
 		}
 	}
 	for _, f := range b.dead {
-		r.fault(f)
+		if !r.known(f.Record) {
+			r.fault(f)
+		}
 	}
 	r.count(partition, int(b.to.Records))
 	return nil
@@ -191,9 +200,9 @@ func (r *replay) judge(b *batch, admissions []offsets.Admission) []int {
 	var fresh []int
 	for i := range admissions {
 		switch a := &admissions[i]; {
+		case a.Outcome != offsets.Duplicate && r.known(b.records[i]):
 		case a.Outcome == offsets.Conflict:
-			f := b.conflict(i, a)
-			r.fault(f)
+			r.fault(b.conflict(i, a))
 		case a.Outcome == offsets.Fresh && !r.fresh[b.entries[i].Key]:
 			r.fresh[b.entries[i].Key] = true
 			r.fresher(b.records[i])
@@ -203,6 +212,15 @@ func (r *replay) judge(b *batch, admissions []offsets.Admission) []int {
 		}
 	}
 	return fresh
+}
+
+// known counts a record that is a dead letter.
+func (r *replay) known(record *schema.Record) bool {
+	aside := r.aside[offsets.At{Partition: record.Partition, Offset: record.Offset}]
+	if aside {
+		r.report.DeadLetters++
+	}
+	return aside
 }
 
 func (r *replay) count(partition int32, records int) {

@@ -25,8 +25,10 @@ type Report struct {
 	// Records is how many were read, Duplicates how many of them had their
 	// effect already, Fresh how many had not: a replay expects none.
 	Records, Duplicates, Fresh int64
-	// Faults is how many could not be decoded or keyed, or reuse a key for
-	// another payload.
+	// DeadLetters is how many were set aside when they were read first.
+	DeadLetters int64
+	// Faults is how many others could not be decoded or keyed, or reuse a key
+	// for another payload.
 	Faults int64
 	// Partitions is what was read of each partition.
 	Partitions []RangeReport
@@ -64,6 +66,6 @@ func (r Report) String() string {
 	if !r.Clean() {
 		verdict = "NOT CLEAN"
 	}
-	return fmt.Sprintf("replayed %d records of %d partitions: %d duplicates, %d new, %d at fault: %s",
-		r.Records, len(r.Partitions), r.Duplicates, r.Fresh, r.Faults, verdict)
+	return fmt.Sprintf("replayed %d records of %d partitions: %d duplicates, %d dead letters, %d new, %d at fault: %s",
+		r.Records, len(r.Partitions), r.Duplicates, r.DeadLetters, r.Fresh, r.Faults, verdict)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -26,6 +27,7 @@ type transactor struct {
 	policy Policy
 	hears  bool // of duplicates
 	hooks  Hooks
+	log    *slog.Logger
 	topic  string
 	limit  time.Duration
 }
@@ -59,6 +61,7 @@ func (t *transactor) transact(ctx context.Context, c offsets.Claim, b *batch, h 
 	switch {
 	case err == nil:
 		a.learn()
+		a.announce(ctx)
 		call(t.hooks.Committed, a.info)
 		return next, nil
 	case errors.As(err, new(*commitUnknownError)):

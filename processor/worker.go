@@ -213,7 +213,6 @@ func (w *worker) pass(intake, work context.Context, b *batch) error {
 		next, err := w.e.transact(work, w.claim, b, w.history)
 		if err == nil {
 			w.claim, w.moved = next, true
-			w.passed(work, b)
 			w.e.source.publish(w, next)
 			return nil
 		}
@@ -287,16 +286,6 @@ func (w *worker) cutBefore(intake, work context.Context, b *batch, f *schema.Fau
 		}
 	}
 	return &haltError{string(f.Reason), f}
-}
-
-// passed says what was set aside.
-func (w *worker) passed(work context.Context, b *batch) {
-	if len(b.dead) == 0 {
-		return
-	}
-	first := b.dead[0]
-	w.log.LogAttrs(work, slog.LevelWarn, "records were set aside as dead letters", slog.Int("records", len(b.dead)),
-		slog.Int64("offset", first.Record.Offset), slog.String("code", string(first.Reason)), slog.Any("reason", first))
 }
 
 // resolve finds out whether a COMMIT without an answer was done: it claims
