@@ -15,15 +15,12 @@ import (
 	"github.com/oncestream/oncestream/schema/tables/embedded"
 )
 
-// sessionSettings are what the program asks of its sessions when it connects. A
-// pooler in transaction mode cannot pass them on: it is told to ignore them,
-// and to set them itself when it connects.
-const sessionSettings = "options, statement_timeout, lock_timeout, idle_in_transaction_session_timeout, " +
-	"default_transaction_isolation, tcp_keepalives_idle, tcp_keepalives_interval, tcp_keepalives_count, timezone"
+// sessionLimits is what PgBouncer is told to set where it connects.
+const sessionLimits = "; set idle_in_transaction_session_timeout = 10000; set statement_timeout = 60000; set lock_timeout = 2000"
 
 // startPooler starts a PgBouncer in transaction mode with two connections to
 // the server and returns the case's URL through it.
-func (w *caseWorld) startPooler(server *embedded.Server, ignored string) string {
+func (w *caseWorld) startPooler(server *embedded.Server, limits string) string {
 	w.tb.Helper()
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
@@ -37,7 +34,7 @@ func (w *caseWorld) startPooler(server *embedded.Server, ignored string) string 
 	file := filepath.Join(dir, "pgbouncer.ini")
 	noErr(w.tb, os.WriteFile(filepath.Join(dir, "users"), []byte(`"postgres" ""`+"\n"), 0o644)) //nolint:gosec // as above
 	noErr(w.tb, os.WriteFile(file, fmt.Appendf(nil, `[databases]
-* = host=127.0.0.1 port=%d connect_query='set search_path = %s; set idle_in_transaction_session_timeout = 10000; set statement_timeout = 60000; set lock_timeout = 2000'
+* = host=127.0.0.1 port=%d connect_query='set search_path = %s%s'
 [pgbouncer]
 listen_addr = 127.0.0.1
 listen_port = %d
@@ -46,8 +43,7 @@ auth_type = trust
 auth_file = %s/users
 pool_mode = transaction
 default_pool_size = 2
-%s
-`, server.Port(), w.db.Schema, port, dir, ignored), 0o644)) //nolint:gosec // as above
+`, server.Port(), w.db.Schema, limits, port, dir), 0o644)) //nolint:gosec // as above
 	args := []string{file}
 	if os.Geteuid() == 0 {
 		args = []string{"-u", "nobody", file}
@@ -83,7 +79,7 @@ func freePort(tb testing.TB) int {
 // instances on two connections, each effect once.
 func TestCasePooler(t *testing.T) {
 	w, server := newServerWorld(t, "testdata/cases/D07")
-	w.env["DATABASE_URL"] = w.startPooler(server, "ignore_startup_parameters = "+sessionSettings) + "&default_query_exec_mode=cache_describe"
+	w.env["DATABASE_URL"] = w.startPooler(server, sessionLimits) + "&default_query_exec_mode=cache_describe"
 	runs := []*caseRun{w.background(), w.background(), w.background()}
 	w.waitFor(`select sum(next_offset) from consumer_offset`, "9000")
 	for _, r := range runs {
@@ -95,4 +91,22 @@ func TestCasePooler(t *testing.T) {
 	w.value(`select count(*) || ' of ' || count(distinct id) from event`, "9000 of 9000")
 	w.value(`select count(*) from dead_letter`, "0")
 	w.account()
+}
+
+// Proves that a pooler which is set up in a way that cannot work is named at the
+// start, with what to do about it (case D07).
+func TestCasePoolerRefused(t *testing.T) {
+	for name, c := range map[string]struct{ limits, query, says string }{
+		"statements": {sessionLimits, "", "add default_query_exec_mode=cache_describe to the URL"},
+		"limits":     {"", "&default_query_exec_mode=cache_describe", "no idle_in_transaction_session_timeout: have it set where the pooler connects"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w, server := newServerWorld(t, "testdata/cases/D07")
+			w.env["DATABASE_URL"] = w.startPooler(server, c.limits) + c.query
+			got := w.run("run", w.file("pipeline.yaml"), "--to-end")
+			if got.code != exitFault || !strings.Contains(got.complaints(), c.says) || strings.Contains(got.stderr, "will try again") {
+				t.Errorf("it exits with %d and says, instead of %q:\n%s", got.code, c.says, got.stderr)
+			}
+		})
+	}
 }

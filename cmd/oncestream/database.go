@@ -26,6 +26,11 @@ func withConn(ctx context.Context, url string, do func(*pgx.Conn) error) error {
 }
 
 func withConfig(ctx context.Context, cfg *pgx.ConnConfig, do func(*pgx.Conn) error) error {
+	// Nothing is asked twice here, so no statement needs a name, which a pooler
+	// in transaction mode could mix up.
+	if cfg.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		cfg.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("connect to the database of postgres.url (DATABASE_URL, --database-url): %w", err)
