@@ -44,6 +44,7 @@ const day = 24 * time.Hour
 // transactions, and nothing else: not younger keys, not another handler's. The
 // floors are the highest offsets purged, and never go down.
 func TestPurge(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []int{1, 7, 300, 5000} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			t.Parallel()

@@ -272,6 +272,7 @@ func TestDuplicatesAreTold(t *testing.T) {
 
 // Proves the policies of a key that is used again for another payload.
 func TestKeyReuse(t *testing.T) {
+	t.Parallel()
 	for action, want := range map[processor.Action]string{processor.DeadLetter: "1 key_reuse - -", processor.Ignore: ""} {
 		t.Run(string(action), func(t *testing.T) {
 			t.Parallel()

@@ -49,7 +49,7 @@ func memberOf(v, at any) (any, error) {
 			i += int64(len(items))
 		}
 		if err != nil || i < 0 || i >= int64(len(items)) {
-			return nil, nil
+			return nil, nil //nolint:nilerr // no item stands at a number beyond int64
 		}
 		return items[i], nil
 	default:

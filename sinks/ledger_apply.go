@@ -113,6 +113,7 @@ func (p *ledgerPlan[T]) readColumn(m *ledgerMemory, t *transfer, i int, msg *sch
 		return absent(msg.Record, c.Field, c.Name, "missing")
 	case schema.Null:
 		return absent(msg.Record, c.Field, c.Name, "null")
+	default:
 	}
 	start := len(m.arena)
 	if m.arena, err = p.entry.value(m.arena, i, msg.Record, v); err != nil {

@@ -3,6 +3,7 @@ package sinks_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/oncestream/oncestream/schema"
@@ -51,7 +52,7 @@ func TestLedgerFaults(t *testing.T) {
 	db.Exec(ledgerTables)
 	sink := prepared(t, db, sinks.Sink[schema.Row](transferLedger()))
 	lines := []string{moveLine("a", "b", "1", "EUR")}
-	want := ""
+	var want []string
 	for _, c := range [][2]string{
 		{``, "tombstone  "},
 		{`{"to":"b","amount":1,"currency":"EUR"}`, "not_null from account"},
@@ -67,23 +68,24 @@ func TestLedgerFaults(t *testing.T) {
 		{`{"from":"a","to":"b","amount":1,"currency":"EURO"}`, "value_range currency currency"},
 	} {
 		lines = append(lines, "k="+c[0])
-		want += fmt.Sprintf("%d %s\n", len(lines)-1, c[1])
+		want = append(want, fmt.Sprintf("%d %s\n", len(lines)-1, c[1]))
 	}
-	equal(t, faultsOf(t, apply(t, db, sink, batch(t, transfers, lines...))), want)
+	equal(t, faultsOf(t, apply(t, db, sink, batch(t, transfers, lines...))), strings.Join(want, ""))
 	equal(t, db.Value(`select count(*) from account`)+db.Value(`select count(*) from entry`), "00")
 }
 
 // faultsOf tells all faults of a batch, one a line.
-func faultsOf(tb testing.TB, err error) (said string) {
+func faultsOf(tb testing.TB, err error) string {
 	tb.Helper()
 	all, ok := errors.AsType[schema.Faults](err)
 	if !ok {
 		tb.Fatalf("want schema.Faults, got %v", err)
 	}
-	for _, f := range all {
-		said += faultOf(tb, f) + "\n"
+	lines := make([]string, len(all))
+	for i, f := range all {
+		lines[i] = faultOf(tb, f) + "\n"
 	}
-	return said
+	return strings.Join(lines, "")
 }
 
 // Proves that funds are judged in the order of the batch, by what the messages

@@ -99,7 +99,7 @@ func (r *RefreshSink[T]) ApplyReport(ctx context.Context, tx pgx.Tx, batch []sch
 	out, err := applyReport(ctx, tx, r.sink, batch)
 	if server, ok := errors.AsType[*pgconn.PgError](err); ok && outdated[server.Code] {
 		r.stale.Store(true)
-		return nil, fmt.Errorf("%w: %v", ErrTargetChanged, err) // %v: its SQLSTATE must not halt the partition
+		return nil, fmt.Errorf("%w: %s", ErrTargetChanged, err.Error()) // its text only: its SQLSTATE must not halt the partition
 	}
 	return out, err
 }

@@ -125,7 +125,8 @@ func TestSQLPrepare(t *testing.T) {
 		Statement: "select 1 from message",
 		Params: []sinks.Param[schema.Row]{
 			param("a", "a", "int"), param("a", "a", "int"), param("b", "b", "nothing"), param("c", "c", "int); drop table stock; --"),
-			param("ordinality", "a", "int"), {Column: sinks.Column[schema.Row]{Name: "d"}},
+			param("ordinality", "a", "int"),
+			{Column: sinks.Column[schema.Row]{Name: "d"}},
 		},
 	}))
 	for _, want := range []string{`parameter "a" is given twice`, `parameter "b": no type "nothing"`, `parameter "c": type "int); drop`, `called "ordinality"`, `parameter "d" has no Value`} {
@@ -142,7 +143,8 @@ func TestSQLConformance(t *testing.T) {
 		return &sinks.SQL[entry]{
 			Statement: `insert into entry select id, account, amount from message`,
 			Params: []sinks.Param[entry]{
-				{Column: sinks.Col("id", id), Type: "int"}, {Column: sinks.Col("account", account), Type: "int"},
+				{Column: sinks.Col("id", id), Type: "int"},
+				{Column: sinks.Col("account", account), Type: "int"},
 				{Column: sinks.Col("amount", amountOf), Type: "numeric(12,2)"},
 			},
 		}

@@ -49,11 +49,11 @@ func (s *said) Apply(ctx context.Context, tx pgx.Tx, batch []schema.Message[sche
 }
 
 func (s *said) ApplyReport(_ context.Context, _ pgx.Tx, batch []schema.Message[schema.Row]) ([]schema.Outcome, error) {
-	note := s.name
+	note := []byte(s.name)
 	for _, m := range batch {
-		note += string(m.Body.Get("k").Raw)
+		note = append(note, m.Body.Get("k").Raw...)
 	}
-	*s.seen = append(*s.seen, note)
+	*s.seen = append(*s.seen, string(note))
 	return s.says, nil
 }
 

@@ -64,8 +64,9 @@ func (p *upsertPlan[T]) lock(ctx context.Context, tx pgx.Tx, m *upsertMemory) er
 	for rows.Next() {
 		n := binary.BigEndian.Uint64(rows.RawValues()[0])
 		if version := rows.RawValues()[1]; version != nil {
-			cell := binary.BigEndian.AppendUint32(nil, uint32(len(version)))
-			m.states[order[n-1]].version = append(cell, version...)
+			cell := binary.BigEndian.AppendUint32(make([]byte, 0, 4+len(version)), uint32(len(version)))
+			cell = append(cell, version...)
+			m.states[order[n-1]].version = cell
 		}
 	}
 	return rows.Err()

@@ -83,7 +83,7 @@ func appendField(dst []byte, v schema.Value) []byte {
 
 // canonicalText is the same for values that mean the same.
 func canonicalText(v schema.Value) []byte {
-	switch v.Kind {
+	switch v.Kind { //nolint:exhaustive // the others are their own text
 	case schema.Number:
 		return canonicalNumber(v.Raw)
 	case schema.Object, schema.Array:
