@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -168,4 +169,30 @@ func TestCaseNoSessionLocks(t *testing.T) {
 			t.Errorf("a session keeps something beyond its transaction: %s", line)
 		}
 	}
+}
+
+// Proves that somebody's old transaction, which keeps all dead rows, changes
+// nothing but time (case D17): a thousand batches under it are exact; and says
+// what it costs and how the offset's table has grown.
+func TestCaseLongTransaction(t *testing.T) {
+	took := map[bool]time.Duration{}
+	for _, held := range []bool{false, true} {
+		w := newCaseWorld(t, "testdata/cases/D17")
+		old, err := w.db.Pool.BeginTx(t.Context(), pgx.TxOptions{IsoLevel: pgx.RepeatableRead})
+		noErr(t, err)
+		if held {
+			_, err = old.Exec(t.Context(), "select count(*) from consumer_offset")
+			noErr(t, err)
+		}
+		began := time.Now()
+		if got := w.run("run", w.file("pipeline.yaml"), "--to-end"); got.code != exitOK {
+			t.Fatalf("the run exits with %d: %s", got.code, got.stderr)
+		}
+		took[held] = time.Since(began)
+		w.value(`select count(*) || ' of ' || count(distinct id) from event`, "10000 of 10000")
+		w.account()
+		t.Logf("old transaction %v: %v, consumer_offset has %s bytes", held, took[held], w.db.Value(`select pg_relation_size('consumer_offset')`))
+		noErr(t, old.Rollback(t.Context()))
+	}
+	t.Logf("throughput under an old transaction: %.2f of without", float64(took[false])/float64(took[true]))
 }

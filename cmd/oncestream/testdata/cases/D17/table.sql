@@ -1,0 +1,1 @@
+create table event (id int not null);
