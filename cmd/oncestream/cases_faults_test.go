@@ -93,7 +93,7 @@ func TestCaseOutages(t *testing.T) {
 			func(w *caseWorld, _ *embedded.Server) { w.db.Exec(`alter role app connection limit -1`) },
 		},
 		"wrong password": {
-			5,
+			12,
 			func(w *caseWorld, _ *embedded.Server) { w.lockOut(`alter role app password 'another'`) },
 			func(w *caseWorld, _ *embedded.Server) { w.db.Exec(`alter role app password 'right'`) },
 		},
