@@ -127,7 +127,7 @@ func TestUpsertVersionAgainstModel(t *testing.T) {
 		}
 		db.Exec(`truncate kv`)
 		cut := rapid.IntRange(0, len(messages)).Draw(rt, "cut")
-		got := ""
+		var all []string
 		for _, part := range [][]schema.Message[schema.Row]{messages[:cut], messages[cut:]} {
 			said, err := reported(t, db, sink, part)
 			if err != nil {
@@ -136,9 +136,9 @@ func TestUpsertVersionAgainstModel(t *testing.T) {
 			if said == "" {
 				said = strings.Repeat(".", len(part))
 			}
-			got += said
+			all = append(all, said)
 		}
-		if got != want {
+		if got := strings.Join(all, ""); got != want {
 			rt.Fatalf("said %s, want %s", got, want)
 		}
 		var rows []string
