@@ -42,7 +42,7 @@ test/race: ## Run them under the race detector (needs a C compiler)
 	$(TEST) -race $(PKG)
 
 .PHONY: test/broker
-test/broker: ## Run the tests on a real broker (from Docker, or from Java 17 and Maven)
+test/broker: ## Run the tests on a real broker (Docker, or Java 17 and Maven) and through PgBouncer
 	$(TEST) -tags=broker ./processor/... ./cmd/...
 
 .PHONY: test/docker

@@ -1,3 +1,5 @@
+//go:build broker
+
 package main
 
 import (
@@ -30,7 +32,7 @@ func (w *caseWorld) startPooler(server *embedded.Server, limits string) string {
 	noErr(w.tb, err)
 	w.tb.Cleanup(func() { noErr(w.tb, os.RemoveAll(dir)) })
 	noErr(w.tb, os.Chmod(dir, 0o755)) //nolint:gosec // its account must enter
-	port := freePort(w.tb)
+	port := unusedPort(w.tb)
 	file := filepath.Join(dir, "pgbouncer.ini")
 	noErr(w.tb, os.WriteFile(filepath.Join(dir, "users"), []byte(`"postgres" ""`+"\n"), 0o644)) //nolint:gosec // as above
 	noErr(w.tb, os.WriteFile(file, fmt.Appendf(nil, `[databases]
@@ -66,9 +68,10 @@ default_pool_size = 2
 	return (&url.URL{Scheme: "postgres", User: url.User("postgres"), Host: address, Path: "/postgres", RawQuery: "sslmode=disable"}).String()
 }
 
-func freePort(tb testing.TB) int {
+// unusedPort returns a port that nothing listens on.
+func unusedPort(tb testing.TB) int {
 	tb.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it is closed at once
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	noErr(tb, err)
 	defer l.Close()
 	return l.Addr().(*net.TCPAddr).Port

@@ -78,7 +78,7 @@ func (l *caseRecord) records(tb testing.TB) []schema.Record {
 func (l *caseRecord) expand(tb testing.TB, r schema.Record) []schema.Record {
 	tb.Helper()
 	functions := template.FuncMap{
-		"repeat": func(s string, n int) string { return strings.Repeat(s, n) },
+		"repeat": strings.Repeat,
 		"pick":   func(i int, of ...string) string { return of[i%len(of)] },
 	}
 	made, err := template.New("").Funcs(functions).Parse(l.Template)

@@ -25,6 +25,7 @@ import (
 // of each partition adds up, and after a rewind to the first offset the same
 // records add nothing to any table.
 func TestCases(t *testing.T) {
+	t.Parallel()
 	folders, err := filepath.Glob("testdata/cases/*/want.txt")
 	if err != nil || len(folders) == 0 {
 		t.Fatalf("no cases: %v", err)
