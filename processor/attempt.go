@@ -25,11 +25,15 @@ type attempt struct {
 	forgotten []offsets.Entry // admitted, but set aside later
 	results   map[int][]byte  // by message
 	freed     [][]byte        // record keys that are blocked no more
+
+	isolated int              // messages that were tried in isolation
+	behind   map[string]int64 // record keys that were parked in it, since which offset
 }
 
 // history is what a worker knows of its partition's dead letters.
 type history struct {
-	rate rate
+	rate    rate
+	sifting sifting
 	// parked are the record keys that may stand behind a parked dead letter. Only
 	// this worker adds to them, so none is missing; one that was resolved since
 	// is found out when a record of that key comes.
@@ -140,7 +144,7 @@ func (a *attempt) apply(ctx context.Context, tx pgx.Tx, fresh []int) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	if a.isolate {
+	if a.isolate || a.sifting.begin {
 		return a.isolating(ctx, tx, fresh)
 	}
 	outcomes, err := a.messages.apply(ctx, ownedTx{tx}, a.pick(fresh))
@@ -258,6 +262,9 @@ func (a *attempt) announce(ctx context.Context) {
 // learn updates the history by a batch that was passed.
 func (a *attempt) learn() {
 	a.rate.add(passed{a.to.Records, a.counts.DeadLetters})
+	if a.isolated > 0 {
+		a.sifting.learn(a.isolated, len(a.forgotten))
+	}
 	if a.policy.OnError != Park {
 		return
 	}

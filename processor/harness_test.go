@@ -188,7 +188,10 @@ func (w *world) waitFor(query, want string) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		got := db.Value(query)
+		got := "nothing"
+		if rows := db.Rows(query); len(rows) == 1 {
+			got = rows[0][0]
+		}
 		if got == want {
 			return
 		}

@@ -14,60 +14,144 @@ import (
 
 // A batch is tried without savepoints first. Where a message has a fault of its
 // own and the error names it, the batch is tried again without it. Where the
-// database refuses the batch and does not say why of which message, the batch is
-// tried again in isolation: after the advance and the keys, the effects are
-// written in halves, each under a savepoint, until the message stands alone.
-// Nothing is committed in between, and the keys are admitted once.
+// database refuses the batch and does not say because of which message, the
+// batch is tried again in isolation: after the advance and the keys, the effects
+// are written in pieces, each under a savepoint, and a piece that is refused in
+// halves, until the message stands alone. Nothing is committed in between, and
+// the keys are admitted once.
+//
+// Bad messages come in runs, so the batches behind one that needed isolation
+// begin with it, in pieces that are likely to be good, until a batch is good as
+// a whole.
+
+// sifting is what isolation has taught of a partition.
+type sifting struct {
+	// begin says that the next batch begins in isolation, piece how many
+	// messages its pieces have.
+	begin bool
+	piece int
+}
+
+// The bounds of a piece: below the least one, savepoints cost more than they
+// save; above the largest, a refused piece costs too much.
+const (
+	firstPiece   = 128
+	leastPiece   = 16
+	largestPiece = 1024
+)
+
+// learn takes the pieces about half as long as the runs between bad messages.
+func (s *sifting) learn(messages, rejected int) {
+	s.begin = rejected > 0
+	s.piece = min(max(messages/(2*(rejected+1)), leastPiece), largestPiece)
+}
+
+const (
+	mark = "savepoint oncestream"
+	back = "rollback to savepoint oncestream"
+	// Constraints that are deferred are checked before a piece is kept: at COMMIT
+	// they would name no message. They are deferred again for the next piece, in
+	// which several sinks may need that.
+	keep = "set constraints all immediate; set constraints all deferred; release savepoint oncestream; " + mark
+)
 
 // isolating writes the effects of the messages and sets aside those at fault.
 func (a *attempt) isolating(ctx context.Context, tx pgx.Tx, numbers []int) error {
-	err := a.under(ctx, tx, numbers)
+	if _, err := tx.Exec(ctx, mark); err != nil {
+		return err
+	}
+	a.isolated = len(numbers)
+	piece := a.sifting.piece
+	if piece == 0 {
+		piece = firstPiece
+	}
+	for piece := range slices.Chunk(numbers, piece) {
+		if err := a.sift(ctx, tx, piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sift writes the effects of a piece, of its good messages at least.
+func (a *attempt) sift(ctx context.Context, tx pgx.Tx, piece []int) error {
+	piece = a.parkBehind(piece)
+	if len(piece) == 0 {
+		return nil
+	}
+	err := a.try(ctx, tx, piece)
 	if err == nil || classify(err) != ownFault {
 		return err
 	}
-	if faults := faultsOf(err); len(faults) > 0 {
+	if _, err := tx.Exec(ctx, back); err != nil {
+		return err
+	}
+	faults := faultsOf(err)
+	rest := slices.DeleteFunc(slices.Clone(piece), func(n int) bool { return blames(faults, a.records[n]) })
+	switch {
+	case len(rest) < len(piece): // the error names some of the piece
 		if err := a.reject(faults); err != nil {
 			return err
 		}
-		rest := slices.DeleteFunc(slices.Clone(numbers), func(n int) bool { return blames(faults, a.records[n]) })
-		if len(rest) == 0 || len(rest) == len(numbers) {
-			return nil
-		}
-		return a.isolating(ctx, tx, rest)
+		return a.sift(ctx, tx, rest)
+	case len(piece) == 1:
+		return a.reject([]*schema.Fault{faultOf(err, a.records[piece[0]])})
 	}
-	if len(numbers) == 1 {
-		return a.reject([]*schema.Fault{faultOf(err, a.records[numbers[0]])})
-	}
-	half := len(numbers) / 2
-	if err := a.isolating(ctx, tx, numbers[:half]); err != nil {
+	return a.halve(ctx, tx, piece)
+}
+
+// halve sifts the halves of a piece that was refused. Where the first one is
+// good, the second one is refused for certain, and is halved without a try.
+func (a *attempt) halve(ctx context.Context, tx pgx.Tx, piece []int) error {
+	half := len(piece) / 2
+	rejected := len(a.aside)
+	if err := a.sift(ctx, tx, piece[:half]); err != nil {
 		return err
 	}
-	return a.isolating(ctx, tx, numbers[half:])
+	rest := a.parkBehind(piece[half:])
+	if len(a.aside) > rejected || len(rest) < 2 {
+		return a.sift(ctx, tx, rest)
+	}
+	return a.halve(ctx, tx, rest)
 }
 
-// under writes the effects of the messages under a savepoint. Constraints that
-// are deferred are checked before it ends: at COMMIT they would name no message.
-func (a *attempt) under(ctx context.Context, tx pgx.Tx, numbers []int) error {
-	return pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
-		outcomes, err := a.messages.apply(ctx, ownedTx{savepoint}, a.pick(numbers))
-		if err != nil {
-			return err
-		}
-		if _, err := savepoint.Exec(ctx, "set constraints all immediate"); err != nil {
-			return err
-		}
-		a.report(numbers, outcomes)
-		return nil
-	})
+// try writes the effects of a piece and keeps them.
+func (a *attempt) try(ctx context.Context, tx pgx.Tx, piece []int) error {
+	outcomes, err := a.messages.apply(ctx, ownedTx{tx}, a.pick(piece))
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, keep); err != nil {
+		return err
+	}
+	a.report(piece, outcomes)
+	return nil
 }
 
-// reject sets messages aside within the transaction; their keys, which were
-// admitted with the others, are forgotten. Where the message decides about later
-// ones (a policy that parks or halts, a repeat of it in this batch that was taken
-// for its duplicate), the transaction ends instead: it is tried again with the
-// message known, so that the outcome does not depend on how batches are cut.
+// parkBehind sets aside the messages of a piece that stand behind one of their
+// record key which was rejected before, and returns the others.
+func (a *attempt) parkBehind(piece []int) []int {
+	if len(a.behind) == 0 {
+		return piece
+	}
+	rest := make([]int, 0, len(piece))
+	for _, n := range piece {
+		r := a.records[n]
+		if from, ok := a.behind[string(r.Key)]; ok && r.Key != nil && r.Offset > from {
+			a.setAside(n, schema.Faultf(r, schema.ReasonParked, "waits behind a dead letter of its record key"))
+		} else {
+			rest = append(rest, n)
+		}
+	}
+	return rest
+}
+
+// reject sets messages aside within the transaction. Where the partition is to
+// halt, or a repeat of the message in this very batch was taken for its
+// duplicate, the transaction ends instead: it is tried again with the message
+// known, so that the outcome does not depend on how batches are cut.
 func (a *attempt) reject(faults []*schema.Fault) error {
-	if a.policy.OnError != DeadLetter {
+	if a.policy.OnError == HaltPartition {
 		return schema.Faults(faults)
 	}
 	for _, f := range faults {
@@ -75,11 +159,23 @@ func (a *attempt) reject(faults []*schema.Fault) error {
 		if n < 0 || a.repeated(n) {
 			return schema.Faults{f}
 		}
-		a.aside = append(a.aside, f)
-		a.forgotten = append(a.forgotten, a.entries[n])
-		a.counts.Fresh--
+		a.setAside(n, f)
+		if a.policy.OnError == Park && f.Record.Key != nil {
+			if a.behind == nil {
+				a.behind = map[string]int64{}
+			}
+			a.behind[string(f.Record.Key)] = f.Record.Offset
+		}
 	}
 	return nil
+}
+
+// setAside sets a message aside whose key was admitted with the others: the key
+// is forgotten.
+func (a *attempt) setAside(n int, f *schema.Fault) {
+	a.aside = append(a.aside, f)
+	a.forgotten = append(a.forgotten, a.entries[n])
+	a.counts.Fresh--
 }
 
 // repeated reports whether another message of the batch has the key of
