@@ -147,15 +147,15 @@ func (w *caseWorld) lockOut(change string) {
 }
 
 // Proves that the program takes no lock that outlives its transaction (case
-// D10), by all statements that the server has seen from a run, a second run, a
-// replay and a status.
+// D10), by all statements that the server has seen from a migration, a run, a second
+// run, a replay and a status.
 func TestCaseNoSessionLocks(t *testing.T) {
 	w, server := newServerWorld(t, "testdata/cases/E07")
 	w.db.Exec(`alter system set log_statement = 'all'`)
 	w.db.Exec(`select pg_reload_conf()`)
 	w.waitFor(`select current_setting('log_statement')`, "all")
 	file := w.file("pipeline.yaml")
-	for _, args := range [][]string{{"run", file, "--to-end"}, {"run", file, "--to-end"}, {"replay", file}, {"status", file}} {
+	for _, args := range [][]string{{"migrate", "up", file}, {"run", file, "--to-end"}, {"run", file, "--to-end"}, {"replay", file}, {"status", file}} {
 		if got := w.run(args...); got.code != exitOK {
 			t.Fatalf("%v exits with %d: %s", args, got.code, got.stderr)
 		}

@@ -113,3 +113,15 @@ func TestCasePoolerRefused(t *testing.T) {
 		})
 	}
 }
+
+// Proves that migrations refuse a pooler, which could leave their settings to a
+// stranger (case D10), and that nothing is left behind.
+func TestCasePoolerMigrate(t *testing.T) {
+	w, server := newServerWorld(t, "testdata/cases/D07")
+	w.env["DATABASE_URL"] = w.startPooler(server, sessionLimits)
+	got := w.run("migrate", "up", w.file("pipeline.yaml"))
+	if got.code != exitFault || !strings.Contains(got.complaints(), "connect to the server itself") {
+		t.Errorf("it exits with %d:\n%s", got.code, got.stderr)
+	}
+	w.value(`select count(*) from pg_locks where locktype = 'advisory'`, "0")
+}

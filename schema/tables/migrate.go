@@ -35,9 +35,10 @@ type Applied struct {
 // needs CREATE on the database. Each migration is a transaction of its own, so
 // that after an error the ones returned stand.
 //
-// Programs that migrate the same schema at once take turns. The lock is of the
-// session: cfg must reach the server itself, not a pooler that shares sessions.
-// The error is a [*VersionError] where the tables are newer than the program.
+// Programs that migrate the same schema at once take turns. A pooler is refused:
+// the migrations need a session that keeps its settings, so cfg must reach the
+// server itself. The error is a [*VersionError] where the tables are newer than
+// the program.
 func Migrate(ctx context.Context, cfg *pgx.ConnConfig, schema string) ([]Applied, error) {
 	applied, err := migrate(ctx, cfg, schema)
 	if err != nil {
@@ -46,17 +47,69 @@ func Migrate(ctx context.Context, cfg *pgx.ConnConfig, schema string) ([]Applied
 	return applied, nil
 }
 
-func migrate(ctx context.Context, cfg *pgx.ConnConfig, schema string) (_ []Applied, err error) {
+func migrate(ctx context.Context, cfg *pgx.ConnConfig, schema string) (applied []Applied, err error) {
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, conn.Close(context.WithoutCancel(ctx))) }()
-	if err := prepare(ctx, conn, schema); err != nil {
+	if err := refusePooler(ctx, conn); err != nil {
 		return nil, err
 	}
+	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
+		if err := lock(ctx, tx, schema); err != nil {
+			return err
+		}
+		applied, err = up(ctx, tx, cfg, schema)
+		return err
+	})
+	return applied, err
+}
+
+// refusePooler knows a pooler by the number of the process that answers, which
+// is not the one that was told at the start.
+func refusePooler(ctx context.Context, conn *pgx.Conn) error {
+	var pid uint32
+	if err := conn.QueryRow(ctx, "select pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid); err != nil {
+		return err
+	}
+	if pid != conn.PgConn().PID() {
+		return errors.New("a pooler stands before the database, and may give the migrations another session each time: connect to the server itself")
+	}
+	return nil
+}
+
+// lock waits for the migrations of others. The lock is the transaction's, which
+// is open until all is done, so that nothing can leave it behind; the server must
+// not end that for its silence. It comes first: two sessions that both find no
+// schema would both create it, and one would fail. That is why it is not goose's
+// lock, which is taken later and asks again by the second instead of waiting in
+// line.
+func lock(ctx context.Context, tx pgx.Tx, schema string) error {
+	if _, err := tx.Exec(ctx, "set local idle_in_transaction_session_timeout = 0"); err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", lockID(schema)); err != nil {
+		return fmt.Errorf("wait for another migration: %w", err)
+	}
+	return nil
+}
+
+// up applies what is missing, by sessions of its own, under the lock that tx
+// holds.
+func up(ctx context.Context, tx pgx.Tx, cfg *pgx.ConnConfig, schema string) (_ []Applied, err error) {
 	db := openDB(cfg, schema)
 	defer func() { err = errors.Join(err, db.Close()) }()
+	if err := createSchema(ctx, db, schema); err != nil {
+		return nil, err
+	}
+	have, err := versionOf(ctx, tx, schema)
+	if want := Version(); err == nil && have > want {
+		err = &VersionError{Schema: schema, Have: have, Want: want}
+	}
+	if err != nil {
+		return nil, err
+	}
 	provider, err := newProvider(db)
 	if err != nil {
 		return nil, err
@@ -68,34 +121,15 @@ func migrate(ctx context.Context, cfg *pgx.ConnConfig, schema string) (_ []Appli
 	return appliedOf(results), err
 }
 
-// prepare takes the lock, which ends with the connection, and leaves a schema
-// whose tables are not newer than the program. The lock comes first: two
-// sessions that both find no schema would both create it, and one would fail.
-// That is why it is not goose's lock, which is taken later and asks again by
-// the second instead of waiting in line.
-func prepare(ctx context.Context, conn *pgx.Conn, schema string) error {
-	if _, err := conn.Exec(ctx, "select pg_advisory_lock($1)", lockID(schema)); err != nil {
-		return fmt.Errorf("wait for another migration: %w", err)
-	}
-	if err := createSchema(ctx, conn, schema); err != nil {
-		return err
-	}
-	have, err := versionOf(ctx, conn, schema)
-	if want := Version(); err == nil && have > want {
-		err = &VersionError{Schema: schema, Have: have, Want: want}
-	}
-	return err
-}
-
 // createSchema looks first: "create schema if not exists" asks for the right to
 // create even where the schema is there.
-func createSchema(ctx context.Context, conn *pgx.Conn, schema string) error {
+func createSchema(ctx context.Context, db *sql.DB, schema string) error {
 	var there bool
-	err := conn.QueryRow(ctx, "select exists (select from pg_namespace where nspname = $1)", schema).Scan(&there)
+	err := db.QueryRowContext(ctx, "select exists (select from pg_namespace where nspname = $1)", schema).Scan(&there)
 	if err != nil || there {
 		return err
 	}
-	_, err = conn.Exec(ctx, "create schema "+pgx.Identifier{schema}.Sanitize())
+	_, err = db.ExecContext(ctx, "create schema "+pgx.Identifier{schema}.Sanitize())
 	return err
 }
 

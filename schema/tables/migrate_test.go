@@ -1,6 +1,7 @@
 package tables_test
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"os"
@@ -101,9 +102,48 @@ func TestMigrateConcurrently(t *testing.T) {
 			t.Errorf("version %d was applied %d times", v, applied[v])
 		}
 	}
-	if n := db.Value("select count(*) from pg_locks where locktype = 'advisory' and database = (select oid from pg_database where datname = current_database())"); n != "0" {
+	if n := db.Value(advisory("true")); n != "0" {
 		t.Errorf("%s locks are left", n)
 	}
+}
+
+// A second program waits for the first, and goes on when that is cut off in the
+// middle: the lock is of the transaction (case D10). What holds the first up is
+// somebody who creates the schema, too.
+func TestMigrateCutOff(t *testing.T) {
+	db := tablestest.New(t, tablestest.Unmigrated())
+	db.Exec("drop schema " + db.Schema)
+	tx := begin(t, db)
+	if _, err := tx.Exec(t.Context(), "create schema "+db.Schema); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cut := context.WithCancel(t.Context())
+	first, second := make(chan error, 1), make(chan error, 1)
+	migrate := func(ctx context.Context, done chan<- error) {
+		_, err := tables.Migrate(ctx, config(t, db), db.Schema)
+		done <- err
+	}
+	go migrate(ctx, first)
+	waitFor(t, db, advisory("granted"), "1")
+	go migrate(t.Context(), second)
+	waitFor(t, db, advisory("not granted"), "1")
+	cut()
+	if err := <-first; !errors.Is(err, context.Canceled) {
+		t.Errorf("the one that was cut off returned %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-second; err != nil {
+		t.Errorf("the one that waited: %v", err)
+	}
+	waitFor(t, db, advisory("true"), "0")
+}
+
+// advisory counts the locks of migrations in the test's database.
+func advisory(which string) string {
+	return "select count(*) from pg_locks where locktype = 'advisory' and " + which +
+		" and database = (select oid from pg_database where datname = current_database())"
 }
 
 // A name that needs quotes works, and the tables of the search path that the
