@@ -37,7 +37,7 @@ func classify(err error) class {
 		return superseded
 	case errors.As(err, new(*commitUnknownError)):
 		return unknownCommit
-	case errors.Is(err, offsets.ErrKeyVanished):
+	case errors.Is(err, offsets.ErrKeyVanished), schema.IsUnavailable(err):
 		return outage
 	case permanent(err):
 		return ownFault

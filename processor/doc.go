@@ -45,6 +45,7 @@
 //	own fault      21 22 23 42 54, Permanent(),      find the message, set it aside as a dead
 //	               decode, key                       letter, pass the others; or as Policy says
 //	unavailable    Unavailable(), from a decoder     again, for ever, with backoff
+//	               or a sink
 //	systemic       42P01 42501 42703 42883 …         the partition halts; no message is blamed
 //	uncertain      anything else                     again, Retry.Attempts times, then halt
 //	superseded     ErrFenced, ErrWentBack            drop what was read, claim again

@@ -2,12 +2,12 @@ package schema
 
 import "errors"
 
-// UnavailableError says that something which a [Decoder] needs besides the
-// record, such as a schema registry, did not answer. It says nothing of the
+// UnavailableError says that something which a [Decoder] or a sink needs besides
+// the record, such as a schema registry or a table, is not there. It says nothing of the
 // message, which may be in perfect order: it must not become a [Fault] and must
 // not lead to a dead letter. The same message is to be tried again later.
 type UnavailableError struct {
-	// Err says what did not answer, and how.
+	// Err says what is not there, and how that was found.
 	Err error
 }
 

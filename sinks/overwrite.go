@@ -30,4 +30,7 @@ func (t *TeeSink[T]) Overwrites() bool {
 }
 
 // Overwrites is the sink's own.
+func (r *RefreshSink[T]) Overwrites() bool { return overwrites(r.sink) }
+
+// Overwrites is the sink's own.
 func (w *WhereSink[T]) Overwrites() bool { return overwrites(w.sink) }

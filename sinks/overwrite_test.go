@@ -27,6 +27,7 @@ func TestOverwrites(t *testing.T) {
 		{"delete", &sinks.Delete[row]{}, true},
 		{"tee of what adds", sinks.Tee[row](&sinks.Insert[row]{}, &sinks.Sum[row]{}, versioned, own), false},
 		{"tee with an upsert", sinks.Tee[row](&sinks.Insert[row]{}, plain), true},
+		{"refresh", sinks.Refresh[row](plain, 0), true},
 		{"where", sinks.Where[row](plain, sinks.Predicate[row]{}), true},
 	} {
 		if got := tt.sink.Overwrites(); got != tt.want {

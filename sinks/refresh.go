@@ -34,7 +34,8 @@ import (
 // A field of a record that the decoder does not map is never looked at.
 //
 // The error of a batch that met the change is [ErrTargetChanged], and no message
-// is blamed for it; the engine tries the batch again. Without Refresh a change
+// is blamed for it. That, and what the look finds wrong, is a
+// [schema.UnavailableError]: the engine tries the batch again. Without Refresh a change
 // that concerns the sink halts the partition.
 func Refresh[T any](sink Sink[T], every time.Duration) *RefreshSink[T] {
 	return &RefreshSink[T]{sink: sink, every: every}
@@ -93,13 +94,13 @@ func (r *RefreshSink[T]) Apply(ctx context.Context, tx pgx.Tx, batch []schema.Me
 func (r *RefreshSink[T]) ApplyReport(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) ([]schema.Outcome, error) {
 	if len(batch) > 0 && r.needed() {
 		if err := r.Prepare(ctx, tx.Conn()); err != nil {
-			return nil, err
+			return nil, schema.Unavailable(err)
 		}
 	}
 	out, err := applyReport(ctx, tx, r.sink, batch)
 	if server, ok := errors.AsType[*pgconn.PgError](err); ok && outdated[server.Code] {
 		r.stale.Store(true)
-		return nil, fmt.Errorf("%w: %s", ErrTargetChanged, err.Error()) // its text only: its SQLSTATE must not halt the partition
+		return nil, schema.Unavailable(fmt.Errorf("%w: %w", ErrTargetChanged, err))
 	}
 	return out, err
 }

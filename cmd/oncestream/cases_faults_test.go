@@ -75,6 +75,27 @@ func TestCaseWaitingAlterTable(t *testing.T) {
 	w.value(`select epoch || ' ' || next_offset || ' ' || dead_letters from consumer_offset`, "1 3 0")
 }
 
+// Proves that a table may change while the program runs (case C33): it goes on
+// with a new column, which has its default until the next start; a dropped one
+// that it writes holds the intake back with an error that names it, and it goes
+// on by itself when the column is back. No message is blamed.
+func TestCaseAlteredTable(t *testing.T) {
+	w := newCaseWorld(t, "testdata/cases/C33")
+	r := w.background()
+	w.waitFor(`select count(*) from people`, "2")
+	w.db.Exec(`alter table people add column flag boolean`)
+	w.send(readCaseRecords(t, w.file("later.ndjson")))
+	w.waitFor(`select count(*) from people`, "3")
+	w.db.Exec(`alter table people drop column name`)
+	w.send(readCaseRecords(t, w.file("last.ndjson")))
+	r.says(`no column \"name\" in table people`, 12)
+	w.db.Exec(`alter table people add column name text`)
+	w.waitFor(`select count(*) from people`, "4")
+	r.finish()
+	w.value(`select string_agg(concat_ws(' ', id, name, flag), ', ' order by id) from people`, "1, 2, 3, 4 d")
+	w.value(`select epoch || ' ' || next_offset || ' ' || dead_letters from consumer_offset`, "1 4 0")
+}
+
 // Proves that whatever keeps the program from its database makes no dead letter
 // and stops nothing for good (case E07).
 func TestCaseOutages(t *testing.T) {

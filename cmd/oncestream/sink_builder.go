@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -14,6 +15,10 @@ import (
 	"github.com/oncestream/oncestream/schema"
 	"github.com/oncestream/oncestream/sinks"
 )
+
+// refreshEvery is the time until a change of a table that no statement meets,
+// such as a new column that must not be null, is seen.
+const refreshEvery = 30 * time.Second
 
 // sinkBuilder makes a sink of its configuration and its table.
 type sinkBuilder struct {
@@ -43,7 +48,7 @@ func (b *sinkBuilder) build(ctx context.Context, conn *pgx.Conn) error {
 		}
 		b.table = table
 	}
-	b.made = b.filtered(b.make())
+	b.made = sinks.Refresh[schema.Row](b.filtered(b.make()), refreshEvery)
 	if len(b.faults) > 0 {
 		return nil
 	}
