@@ -64,7 +64,11 @@ const (
 // version. One more statement locks the rows of the batch and reads their
 // versions, so that a batch has the effects of its messages one by one.
 //
-// Of the states of a key within a batch only the last is written. Where another
+// Of the states of a key within a batch only the last is written. A value that
+// the table would refuse (a check, a foreign key), and that is followed in the
+// same batch by a newer state of its key, is never seen by the table and is no
+// fault; in a batch of its own it would be. What the conversion to the column's
+// type refuses is a fault in each state. Where another
 // unique column was legal only by way of a state between (a swap of two values
 // by way of a third), PostgreSQL refuses the batch (23505) although it would
 // take the messages one by one; the engine then applies fewer at a time.
