@@ -1,12 +1,18 @@
 package processor_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
 	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/oncestream/oncestream/processor"
 	"github.com/oncestream/oncestream/schema/tables/embedded"
@@ -103,5 +109,52 @@ func TestOutageThenKill(t *testing.T) {
 	w.effects(100)
 	if offset, _ := w.GroupOffset(t, w.group, w.topic, 0); offset != 100 {
 		t.Errorf("after a graceful stop Kafka knows offset %d, want 100", offset)
+	}
+}
+
+// Proves that a name of the database which does not resolve for a while makes no
+// dead letter and halts nothing (case E07).
+func TestDatabaseNameUnknown(t *testing.T) {
+	w := newWorld(t, 1)
+	u, err := url.Parse(w.db.URL)
+	must(t, err)
+	address := u.Hostname()
+	u.Host = net.JoinHostPort("database.test", u.Port())
+	var unknown atomic.Bool
+	retries := make(chan error, 100)
+	cfg := w.config()
+	cfg.Postgres.URL = u.String()
+	cfg.Postgres.Configure = func(c *pgxpool.Config) error {
+		c.ConnConfig.LookupFunc = func(_ context.Context, host string) ([]string, error) {
+			if unknown.Load() {
+				return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+			}
+			return []string{address}, nil
+		}
+		return nil
+	}
+	cfg.Hooks.Retrying = func(_ string, err error, _ time.Duration) {
+		select {
+		case retries <- err:
+		default:
+		}
+	}
+	r := start(t, newProcessor(t, cfg, texts(appendSink{})))
+	w.produce(0, numbered("before", 100)...)
+	w.waitFor(`select count(*) from appended`, "100")
+	unknown.Store(true)
+	w.db.Exec(`select pg_terminate_backend(pid) from pg_stat_activity where application_name = $1`, "oncestream "+w.group)
+	w.produce(0, numbered("after", 100)...)
+	for failed := 0; failed < 12; { // more than Retry.Attempts
+		if dns := new(net.DNSError); errors.As(await(t, retries, "another attempt"), &dns) {
+			failed++
+		}
+	}
+	unknown.Store(false)
+	w.waitFor(`select sum(next_offset) from consumer_offset`, "200")
+	r.finish()
+	w.effects(200)
+	if n := w.db.Value(`select count(*) from dead_letter`); n != "0" {
+		t.Errorf("%s dead letters were made of the outage", n)
 	}
 }
