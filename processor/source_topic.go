@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/agnivade/levenshtein"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -108,33 +109,11 @@ func similar(ctx context.Context, admin *kadm.Client, name string) string {
 	if err != nil {
 		return ""
 	}
-	names := slices.DeleteFunc(all.Names(), func(other string) bool { return distance(name, other) > 1+len(name)/4 })
+	names := slices.DeleteFunc(all.Names(), func(other string) bool { return levenshtein.ComputeDistance(name, other) > 1+len(name)/4 })
 	if len(names) == 0 {
 		return ""
 	}
 	return " (similar: " + strings.Join(names, ", ") + ")"
-}
-
-// distance is how many letters have to be changed, added or left out to make b
-// of a (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substitute := diagonal
-			if a[i] != b[j] {
-				substitute++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substitute, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // diagnose names the likely cause of a connection that fails in a way which

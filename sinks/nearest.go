@@ -2,8 +2,9 @@ package sinks
 
 import (
 	"fmt"
-	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 )
 
 // nearest returns the candidate that a person most likely meant by name, or ""
@@ -14,7 +15,7 @@ func nearest(name string, candidates []string) string {
 		if strings.EqualFold(c, name) {
 			return c
 		}
-		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < least {
+		if d := levenshtein.ComputeDistance(strings.ToLower(name), strings.ToLower(c)); d < least {
 			best, least = c, d
 		}
 	}
@@ -27,25 +28,4 @@ func meant(name string, candidates []string) string {
 		return fmt.Sprintf("; nearest is %q", n)
 	}
 	return ""
-}
-
-// distance is the number of bytes to insert, delete or replace (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = slices.Min([]int{cost, row[j] + 1, diagonal + 1})
-		}
-	}
-	return row[len(b)]
 }
