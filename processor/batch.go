@@ -24,6 +24,9 @@ type batch struct {
 	// isolate says that one of the messages was refused by the database, which
 	// does not say which one.
 	isolate bool
+	// waited says that what a unique or a foreign key refuses is final; see
+	// patience.
+	waited bool
 	// ends is why the batch ends before the chunks that it was made of: a fault
 	// at which the partition halts, or something that is unavailable.
 	ends error

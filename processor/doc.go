@@ -63,6 +63,7 @@
 //	transact.go          THE transaction; tx.go COMMIT's outcomes
 //	attempt.go           one try at a batch: keys, effects, duplicates, dead letters
 //	isolate.go           which message is at fault
+//	patience.go          what another partition may still put right
 //	policy.go            what becomes of it; deadletters.go what becomes of it later
 //	worker.go            one partition under one assignment
 //	queue.go             between the poll loop and a worker

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Policy says what becomes of a message that cannot be handled.
@@ -14,6 +15,11 @@ type Policy struct {
 	// payload: DeadLetter, Ignore (it counts as a duplicate) or Halt.
 	// Defaults to DeadLetter.
 	OnKeyReuse Action
+	// ConstraintWait is how long a batch waits for other partitions where a unique
+	// or a foreign key refuses one of its messages, which is tried again meanwhile,
+	// before OnError says what becomes of it. Later messages of the partition wait,
+	// too. Defaults to 0: it does not wait.
+	ConstraintWait time.Duration
 	// RecordDuplicates keeps a row for each duplicate in the ledger's table
 	// duplicate_message. Defaults to false.
 	RecordDuplicates bool
@@ -62,6 +68,7 @@ func (p Policy) withDefaults(require func(ok bool, path, rule string, got any)) 
 	fill(&p.MaxDeadLetterValue, 1<<20)
 	oneOf("policy.on_error", p.OnError, DeadLetter, HaltPartition, Park)
 	oneOf("policy.on_key_reuse", p.OnKeyReuse, DeadLetter, HaltPartition, Ignore)
+	require(p.ConstraintWait >= 0, "policy.constraint_wait", "must not be negative", p.ConstraintWait)
 	require(p.MaxDeadLetterRate > 0 && p.MaxDeadLetterRate <= 1, "policy.max_dead_letter_rate", "must lie above 0 and not above 1", p.MaxDeadLetterRate)
 	require(p.DeadLetterWindow > 0, "policy.dead_letter_window", "must be positive", p.DeadLetterWindow)
 	require(p.MaxDeadLetterValue > 0, "policy.max_dead_letter_value", "must be positive", p.MaxDeadLetterValue)

@@ -109,6 +109,9 @@ func (a *attempt) effects(ctx context.Context, tx pgx.Tx, c offsets.Claim) (offs
 	if err := a.apply(ctx, tx, fresh); err != nil {
 		return c, fmt.Errorf("apply: %w", err)
 	}
+	if f := a.early(a.batch, a.aside); f != nil {
+		return c, f
+	}
 	if err := a.tell(ctx, tx, admissions); err != nil {
 		return c, fmt.Errorf("on duplicate: %w", err)
 	}

@@ -209,6 +209,7 @@ func (w *worker) handle(intake, work context.Context, b *batch) error {
 // be.
 func (w *worker) pass(intake, work context.Context, b *batch) error {
 	pause := w.e.cfg.Retry.newBackOff()
+	var others patience
 	for attempt := 1; ; attempt++ {
 		next, err := w.e.transact(work, w.claim, b, w.history)
 		if err == nil {
@@ -232,6 +233,12 @@ func (w *worker) pass(intake, work context.Context, b *batch) error {
 		case c == superseded:
 			return err
 		case c == ownFault:
+			if f := w.e.early(b, faultsOf(err)); f != nil {
+				if b, err = w.wait(intake, work, b, f, &others); err != nil {
+					return err
+				}
+				continue
+			}
 			rest, final := w.withoutFault(b, err)
 			if final != nil {
 				return w.cutBefore(intake, work, b, final)

@@ -11,6 +11,11 @@ func policyFields(c *config) []field {
 				"`halt`: its partition stops before it. `park`: it is set aside, and behind it all later ones of its record key, in their order, until it is replayed or discarded.",
 		},
 		{
+			path: "constraint_wait", value: &p.ConstraintWait, def: "0s",
+			doc: "How long a batch waits for other partitions where a unique or a foreign key refuses one of its messages (two rows that swap a unique value, a child before its parent). " +
+				"The message is tried again meanwhile, and the later ones of its partition wait, too; then `on_error` says what becomes of it. `0s`: it does not wait.",
+		},
+		{
 			path: "on_key_reuse", value: (*string)(&p.OnKeyReuse), def: "dead_letter", choices: []string{"dead_letter", "ignore", "halt"},
 			doc: "What becomes of a message whose key was used before for another payload. `ignore`: it counts as a duplicate.",
 		},
