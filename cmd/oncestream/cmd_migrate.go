@@ -18,7 +18,8 @@ func (a *app) migrateCommand() *cobra.Command {
 		Short: "Make or upgrade the ledger's tables",
 		Long: `migrate makes the tables of the ledger, in a schema of their own, or brings them
 up to the version of this program. It goes forward only. Programs that migrate
-at once take turns. The tables of the effects are yours and are not touched.`,
+at once take turns. It must reach the server itself: a pooler is refused. The
+tables of the effects are yours and are not touched.`,
 		Example: `  oncestream migrate up payments.yaml
   oncestream migrate status --database-url postgres://127.0.0.1/app`,
 		Args: a.noCommand,
