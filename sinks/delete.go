@@ -56,23 +56,7 @@ type deleteMemory struct {
 
 // Prepare looks at the table. It may be called again at any time.
 func (s *Delete[T]) Prepare(ctx context.Context, conn *pgx.Conn) error {
-	plan, err := s.prepare(ctx, conn)
-	if err != nil {
-		return prefixed(err, "sinks: delete "+s.Table)
-	}
-	s.plan.Store(plan)
-	return nil
-}
-
-func (s *Delete[T]) prepare(ctx context.Context, conn *pgx.Conn) (*deletePlan[T], error) {
-	if err := checkMode(conn); err != nil {
-		return nil, err
-	}
-	table, err := Describe(ctx, conn, s.Table)
-	if err != nil {
-		return nil, err
-	}
-	return s.compile(table)
+	return prepareTable(ctx, conn, "delete "+s.Table, s.Table, s.compile, &s.plan)
 }
 
 func (s *Delete[T]) compile(table *Table) (*deletePlan[T], error) {

@@ -64,26 +64,10 @@ type insertMemory struct {
 
 // Prepare looks at the table. It may be called again at any time.
 func (s *Insert[T]) Prepare(ctx context.Context, conn *pgx.Conn) error {
-	plan, err := s.prepare(ctx, conn)
-	if err != nil {
-		return prefixed(err, "sinks: "+s.what())
-	}
-	s.plan.Store(plan)
-	return nil
+	return prepareTable(ctx, conn, s.what(), s.Table, s.compile, &s.plan)
 }
 
 func (s *Insert[T]) what() string { return "insert " + s.Table }
-
-func (s *Insert[T]) prepare(ctx context.Context, conn *pgx.Conn) (*insertPlan[T], error) {
-	if err := checkMode(conn); err != nil {
-		return nil, err
-	}
-	table, err := Describe(ctx, conn, s.Table)
-	if err != nil {
-		return nil, err
-	}
-	return s.compile(table)
-}
 
 // compile needs no connection, which the tests of the statements use.
 func (s *Insert[T]) compile(table *Table) (*insertPlan[T], error) {

@@ -59,23 +59,7 @@ type sumMemory struct {
 
 // Prepare looks at the table. It may be called again at any time.
 func (s *Sum[T]) Prepare(ctx context.Context, conn *pgx.Conn) error {
-	plan, err := s.prepare(ctx, conn)
-	if err != nil {
-		return prefixed(err, "sinks: sum "+s.Table)
-	}
-	s.plan.Store(plan)
-	return nil
-}
-
-func (s *Sum[T]) prepare(ctx context.Context, conn *pgx.Conn) (*sumPlan[T], error) {
-	if err := checkMode(conn); err != nil {
-		return nil, err
-	}
-	table, err := Describe(ctx, conn, s.Table)
-	if err != nil {
-		return nil, err
-	}
-	return s.compile(table)
+	return prepareTable(ctx, conn, "sum "+s.Table, s.Table, s.compile, &s.plan)
 }
 
 func (s *Sum[T]) compile(table *Table) (*sumPlan[T], error) {

@@ -116,23 +116,7 @@ type upsertPlan[T any] struct {
 
 // Prepare looks at the table. It may be called again at any time.
 func (s *Upsert[T]) Prepare(ctx context.Context, conn *pgx.Conn) error {
-	plan, err := s.prepare(ctx, conn)
-	if err != nil {
-		return prefixed(err, "sinks: upsert "+s.Table)
-	}
-	s.plan.Store(plan)
-	return nil
-}
-
-func (s *Upsert[T]) prepare(ctx context.Context, conn *pgx.Conn) (*upsertPlan[T], error) {
-	if err := checkMode(conn); err != nil {
-		return nil, err
-	}
-	table, err := Describe(ctx, conn, s.Table)
-	if err != nil {
-		return nil, err
-	}
-	return s.compile(table)
+	return prepareTable(ctx, conn, "upsert "+s.Table, s.Table, s.compile, &s.plan)
 }
 
 func (s *Upsert[T]) compile(table *Table) (*upsertPlan[T], error) {
