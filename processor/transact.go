@@ -82,8 +82,11 @@ func (a *attempt) run(ctx context.Context, c offsets.Claim) (offsets.Claim, erro
 	next, err := a.effects(ctx, tx, c)
 	if err != nil {
 		// The connection may be gone, and the server rolls back by itself when
-		// it is: only the first error says something.
-		_ = tx.Rollback(context.WithoutCancel(ctx))
+		// it is: only the first error says something, and no answer is waited
+		// for longer than a new connection is.
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+		defer cancel()
+		_ = tx.Rollback(undo)
 		return c, err
 	}
 	a.step(StepCommit)
