@@ -3,144 +3,135 @@ package processor
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/oncestream/oncestream/offsets"
-	"github.com/oncestream/oncestream/schema"
 )
 
-// batch is what one transaction handles: records of one partition in the order
-// of their offsets, and the position behind them. A batch may hold no record
-// and still move the position, over gaps and transaction markers.
-type batch struct {
-	// records, entries and places describe the messages: places says where each
-	// stands in messages.
-	records  []*schema.Record
-	entries  []offsets.Entry
-	places   []int
-	messages messages
-	// dead are the records that are set aside, in the order of their offsets.
-	dead []*schema.Fault
-	to   offsets.Position
-	// isolate says that one of the messages was refused by the database, which
-	// does not say which one.
-	isolate bool
-	// waited says that what a unique or a foreign key refuses is final; see
-	// patience.
-	waited bool
-	// ends is why the batch ends before the chunks that it was made of: a fault
-	// at which the partition halts, or something that is unavailable.
-	ends error
+// commitUnknownError is COMMIT without an answer.
+type commitUnknownError struct{ err error }
+
+func (e *commitUnknownError) Error() string { return "the answer to COMMIT was lost: " + e.err.Error() }
+func (e *commitUnknownError) Unwrap() error { return e.err }
+
+// transactor runs batch transactions.
+type transactor struct {
+	pool   *pgxpool.Pool
+	slots  chan struct{} // as many as transactions may run at once
+	ledger *offsets.Ledger
+	policy Policy
+	hears  bool // of duplicates
+	hooks  Hooks
+	log    *slog.Logger
+	topic  string
+	limit  time.Duration
 }
 
-// newBatch decodes chunks into a batch. A record at fault is set aside, or ends
-// the batch if the partition is to halt at it. The rest is what was not decoded.
-func newBatch(ctx context.Context, d decoder, halt bool, chunks []chunk) (b *batch, rest []chunk) {
-	b = &batch{}
-	for i := range chunks {
-		for j := range chunks[i].records {
-			r := &chunks[i].records[j]
-			if b.ends = b.take(ctx, d, halt, r); b.ends != nil {
-				b.endBefore(r)
-				return b, chunks[i].behind(j, chunks[i+1:])
-			}
-		}
-		b.to = offsets.Position{Next: chunks[i].end, LeaderEpoch: chunks[i].leaderEpoch}
+// transact is THE transaction: the advance, the keys, the effects, what was set
+// aside, and COMMIT.
+//
+// The answer is the claim to go on with. An error of type *commitUnknownError
+// means that the batch may or may not be committed; with every other error it
+// has left nothing. In both cases the old claim is returned.
+//
+// The order matters. The advance is the first statement, so a worker that was
+// fenced learns it before it has touched a key or an effect, and the row's lock
+// keeps a second owner out until this transaction has ended. The claim moves
+// only after COMMIT has answered.
+func (t *transactor) transact(ctx context.Context, c offsets.Claim, b *batch, h *history) (offsets.Claim, error) {
+	select {
+	case t.slots <- struct{}{}:
+		defer func() { <-t.slots }()
+	case <-ctx.Done():
+		return c, ctx.Err()
 	}
-	b.count()
-	return b, nil
+	ctx, cancel := context.WithTimeout(ctx, t.limit)
+	defer cancel()
+	a := &attempt{transactor: t, batch: b, history: h, info: BatchInfo{
+		Topic: t.topic, Partition: c.Partition, Epoch: c.Epoch, From: c.Next, To: b.to.Next, Records: int(b.to.Records),
+	}}
+	started := time.Now()
+	next, err := a.run(ctx, c)
+	a.info.Elapsed = time.Since(started)
+	switch {
+	case err == nil:
+		a.learn()
+		a.announce(ctx)
+		call(t.hooks.Committed, a.info)
+		return next, nil
+	case errors.As(err, new(*commitUnknownError)):
+		a.learn() // should it be found committed; else the same is learnt again
+		call2(t.hooks.CommitUnknown, a.info, err)
+	default:
+		call2(t.hooks.RolledBack, a.info, err)
+	}
+	return c, err
 }
 
-// behind returns the records of c from place j on, and the chunks that follow.
-func (c chunk) behind(j int, following []chunk) []chunk {
-	c.records = c.records[j:]
-	return append([]chunk{c}, following...)
+func (a *attempt) run(ctx context.Context, c offsets.Claim) (offsets.Claim, error) {
+	a.step(StepBegin)
+	tx, err := a.pool.Begin(ctx)
+	if err != nil {
+		return c, fmt.Errorf("begin: %w", err)
+	}
+	next, err := a.effects(ctx, tx, c)
+	if err != nil {
+		// The connection may be gone, and the server rolls back by itself when
+		// it is: only the first error says something, and no answer is waited
+		// for longer than a new connection is.
+		undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), connectTimeout)
+		defer cancel()
+		_ = tx.Rollback(undo)
+		return c, err
+	}
+	a.step(StepCommit)
+	if err := commitOutcome(tx.Commit(ctx)); err != nil {
+		return c, err
+	}
+	a.step(StepPublish)
+	return next, nil
 }
 
-// take decodes one record. The error ends the batch.
-func (b *batch) take(ctx context.Context, d decoder, halt bool, r *schema.Record) error {
-	err := d.decode(ctx, b, r)
-	if f, ok := errors.AsType[*schema.Fault](err); ok && !halt {
-		b.dead = append(b.dead, f)
-		return nil
+// effects writes all that the transaction holds.
+func (a *attempt) effects(ctx context.Context, tx pgx.Tx, c offsets.Claim) (offsets.Claim, error) {
+	a.step(StepAdmit)
+	next, admissions, err := a.admit(ctx, tx, c)
+	if err != nil {
+		return c, err
 	}
-	return err
+	fresh, err := a.judge(admissions)
+	if err != nil {
+		return c, err
+	}
+	a.step(StepApply)
+	if err := a.apply(ctx, tx, fresh); err != nil {
+		return c, fmt.Errorf("apply: %w", err)
+	}
+	if f := a.early(a.batch, a.aside); f != nil {
+		return c, f
+	}
+	if err := a.tell(ctx, tx, admissions); err != nil {
+		return c, fmt.Errorf("on duplicate: %w", err)
+	}
+	return next, a.close(ctx, tx, next)
 }
 
-func (b *batch) add(r *schema.Record, place int, e offsets.Entry) {
-	b.records, b.places, b.entries = append(b.records, r), append(b.places, place), append(b.entries, e)
-}
+func (a *attempt) step(s Step) { call2(a.hooks.Step, s, a.info) }
 
-// endBefore sets the position to a record that is not passed.
-func (b *batch) endBefore(r *schema.Record) {
-	b.to = offsets.Position{Next: r.Offset, LeaderEpoch: -1}
-	b.count()
-}
-
-// count completes the position by what the records say.
-func (b *batch) count() {
-	b.to.Records = int64(len(b.records) + len(b.dead))
-	last := b.last()
-	if last == nil {
-		return
-	}
-	b.to.Time = last.Time
-	if b.to.LeaderEpoch < 0 {
-		b.to.LeaderEpoch = last.LeaderEpoch
+// call and call2 call a hook if there is one.
+func call[A any](hook func(A), a A) {
+	if hook != nil {
+		hook(a)
 	}
 }
 
-// last is the record with the highest offset.
-func (b *batch) last() *schema.Record {
-	var last *schema.Record
-	if n := len(b.records); n > 0 {
-		last = b.records[n-1]
+func call2[A, B any](hook func(A, B), a A, b B) {
+	if hook != nil {
+		hook(a, b)
 	}
-	if n := len(b.dead); n > 0 && (last == nil || b.dead[n-1].Record.Offset > last.Offset) {
-		last = b.dead[n-1].Record
-	}
-	return last
-}
-
-// split cuts the batch in two before its message n.
-func (b *batch) split(n int) (head, tail *batch) {
-	h, t := *b, *b
-	cut := b.records[n]
-	h.records, h.entries, h.places = b.records[:n], b.entries[:n], b.places[:n]
-	t.records, t.entries, t.places = b.records[n:], b.entries[n:], b.places[n:]
-	d := 0
-	for d < len(b.dead) && b.dead[d].Record.Offset < cut.Offset {
-		d++
-	}
-	h.dead, t.dead = b.dead[:d:d], b.dead[d:]
-	h.ends = nil
-	h.endBefore(cut)
-	t.count()
-	return &h, &t
-}
-
-// place returns which message the record is, or -1.
-func (b *batch) place(r *schema.Record) int {
-	for i := range b.records {
-		if b.records[i] == r {
-			return i
-		}
-	}
-	return -1
-}
-
-// without returns the batch with the faults' messages set aside.
-func (b *batch) without(faults []*schema.Fault) *batch {
-	at := make(map[*schema.Record]bool, len(faults))
-	for _, f := range faults {
-		at[f.Record] = true
-	}
-	rest := *b
-	rest.records, rest.entries, rest.places = nil, nil, nil
-	for i, r := range b.records {
-		if !at[r] {
-			rest.add(r, b.places[i], b.entries[i])
-		}
-	}
-	rest.dead = mergeDead(b.dead, faults)
-	return &rest
 }

@@ -4,7 +4,7 @@
 //
 // # The promise
 //
-// Each batch of one partition is one transaction, see [Pipeline] and transact.go:
+// Each batch of one partition is one transaction, see [Pipeline] and batch.go:
 //
 //	begin
 //	1  advance  move the claim's offset, if epoch and offset are still ours
@@ -59,8 +59,8 @@
 //	processor.go         New, Run, RunToEnd
 //	config.go, source_config.go   every field with its meaning, unit and default
 //	pipeline.go          Sink and Pipeline; pipeline_erased.go ends the generics
-//	batch.go             what one transaction handles
-//	transact.go          THE transaction; tx.go COMMIT's outcomes
+//	batch_records.go     what one transaction handles
+//	batch.go             THE transaction; tx.go COMMIT's outcomes
 //	attempt.go           one try at a batch: keys, effects, duplicates, dead letters
 //	isolate.go           which message is at fault
 //	patience.go          what another partition may still put right
