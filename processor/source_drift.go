@@ -4,9 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kgo"
+
+	"github.com/oncestream/oncestream/offsets"
 )
 
 // KafkaOffsets returns the offsets that Kafka keeps for the group on the topic,
@@ -42,4 +48,61 @@ func kafkaOffsets(ctx context.Context, admin *kadm.Client, topic, group string) 
 		}
 	}
 	return offsets, nil
+}
+
+// compareKafka says, at the start of a run, where Kafka's offsets and those of
+// the ledger differ. It decides nothing, so a Kafka that does not answer is no
+// reason to wait, nor to fail.
+func (p *Processor) compareKafka(ctx context.Context, client *kgo.Client, db offsets.DB, ledger *offsets.Ledger) {
+	ctx, cancel := context.WithTimeout(ctx, driftTimeout)
+	defer cancel()
+	// Kafka is asked first: what other members do meanwhile moves the ledger
+	// before it moves Kafka, and must not look as if Kafka were ahead.
+	kafka, err := kafkaOffsets(ctx, kadm.NewClient(client), p.cfg.Kafka.Topic, p.cfg.Group)
+	if err != nil {
+		p.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "Kafka's own offsets are not compared", slog.Any("reason", err))
+		return
+	}
+	progress, err := ledger.Progress(ctx, db)
+	if err != nil {
+		p.cfg.Logger.LogAttrs(ctx, slog.LevelDebug, "Kafka's own offsets are not compared", slog.Any("reason", err))
+		return
+	}
+	ahead, behind := drifted(progress, kafka)
+	if len(ahead) > 0 {
+		p.tellDrift(ctx, slog.LevelWarn, ahead, "Kafka's offset of the group is ahead of the database's; it is never used: "+
+			"the database went back, or somebody moved the group; reading goes on where the database stands")
+	}
+	if len(behind) > 0 {
+		p.tellDrift(ctx, slog.LevelInfo, behind, "Kafka's offset of the group is behind the database's; it is never used: reading goes on where the database stands; "+
+			"to prove that nothing is missing: oncestream replay FILE; to read records again: oncestream offsets rewind FILE --to-offset … --reason …")
+	}
+}
+
+// driftTimeout is how long a start waits for what only a log line needs.
+const driftTimeout = 2 * time.Second
+
+// drifted returns the partitions at which Kafka is ahead of the ledger, and
+// those at which it is behind, each with both positions.
+func drifted(progress []offsets.Progress, kafka map[int32]int64) (ahead, behind []string) {
+	for _, stored := range progress {
+		at, known := kafka[stored.Partition]
+		text := fmt.Sprintf("%d: Kafka %d, database %d", stored.Partition, at, stored.Next)
+		switch {
+		case known && at > stored.Next:
+			ahead = append(ahead, text)
+		case known && at < stored.Next:
+			behind = append(behind, text)
+		}
+	}
+	return ahead, behind
+}
+
+func (p *Processor) tellDrift(ctx context.Context, level slog.Level, partitions []string, text string) {
+	const shown = 10
+	if n := len(partitions); n > shown {
+		partitions = append(partitions[:shown:shown], fmt.Sprintf("and %d more", n-shown))
+	}
+	p.cfg.Logger.LogAttrs(ctx, level, text, slog.String("group", p.cfg.Group), slog.String("topic", p.cfg.Kafka.Topic),
+		slog.String("partitions", strings.Join(partitions, "; ")))
 }

@@ -213,13 +213,17 @@ func (p *Processor) begin(ctx context.Context, pool *pgxpool.Pool, ledger *offse
 	if err != nil {
 		return topic, err
 	}
-	return topic, p.untilReachable(ctx, func(ctx context.Context) error {
+	err = p.untilReachable(ctx, func(ctx context.Context) error {
 		started, err := ledger.Started(ctx, pool)
 		if err != nil || started {
 			return err
 		}
 		return p.firstStart(ctx, client, pool, ledger, topic)
 	})
+	if err == nil {
+		p.compareKafka(ctx, client, pool, ledger)
+	}
+	return topic, err
 }
 
 func (p *Processor) firstStart(ctx context.Context, client *kgo.Client, pool *pgxpool.Pool, ledger *offsets.Ledger, topic Topic) error {
