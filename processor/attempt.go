@@ -27,6 +27,7 @@ type attempt struct {
 	freed     [][]byte        // record keys that are blocked no more
 
 	isolated int              // messages that were tried in isolation
+	searched int              // of them, those at fault that were found by halves
 	behind   map[string]int64 // record keys that were parked in it, since which offset
 }
 
@@ -263,7 +264,7 @@ func (a *attempt) announce(ctx context.Context) {
 func (a *attempt) learn() {
 	a.rate.add(passed{a.to.Records, a.counts.DeadLetters})
 	if a.isolated > 0 {
-		a.sifting.learn(a.isolated, len(a.forgotten))
+		a.sifting.learn(a.isolated, len(a.forgotten), a.searched)
 	}
 	if a.policy.OnError != Park {
 		return

@@ -1,8 +1,10 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -20,6 +22,9 @@ import (
 // halves, until the message stands alone. Nothing is committed in between, and
 // the keys are admitted once.
 //
+// To find one message by halves takes a dozen tries. A sink that can suspect
+// messages, see [Suspecter], is asked first: each suspect is a piece of its own.
+//
 // Bad messages come in runs, so the batches behind one that needed isolation
 // begin with it, in pieces that are likely to be good, until a batch is good as
 // a whole.
@@ -27,7 +32,7 @@ import (
 // sifting is what isolation has taught of a partition.
 type sifting struct {
 	// begin says that the next batch begins in isolation, piece how many
-	// messages its pieces have.
+	// messages its pieces have at most.
 	begin bool
 	piece int
 }
@@ -40,10 +45,16 @@ const (
 	largestPiece = 1024
 )
 
-// learn takes the pieces about half as long as the runs between bad messages.
-func (s *sifting) learn(messages, rejected int) {
+// maxSuspects bounds the suspects that are believed, as a share of the batch of
+// one in so many. A sink that suspects more has misunderstood: what it misses is
+// written by another sink of the same batch, for one.
+const maxSuspects = 16
+
+// learn takes the pieces about half as long as the runs between the messages
+// that had to be searched for.
+func (s *sifting) learn(messages, rejected, searched int) {
 	s.begin = rejected > 0
-	s.piece = min(max(messages/(2*(rejected+1)), leastPiece), largestPiece)
+	s.piece = min(max(messages/(2*(searched+1)), leastPiece), largestPiece)
 }
 
 const (
@@ -61,16 +72,52 @@ func (a *attempt) isolating(ctx context.Context, tx pgx.Tx, numbers []int) error
 		return err
 	}
 	a.isolated = len(numbers)
-	piece := a.sifting.piece
-	if piece == 0 {
-		piece = firstPiece
+	suspects, size, err := a.suspect(ctx, tx, numbers)
+	if err != nil {
+		return err
 	}
-	for piece := range slices.Chunk(numbers, piece) {
+	from := 0
+	for _, at := range suspects {
+		if err := a.sieve(ctx, tx, numbers[from:at], size); err != nil {
+			return err
+		}
+		from = at + 1
+		found := a.searched
+		if err := a.sift(ctx, tx, numbers[at:from]); err != nil {
+			return err
+		}
+		a.searched = found // a suspect need not be searched for
+	}
+	return a.sieve(ctx, tx, numbers[from:], size)
+}
+
+// sieve sifts the messages in pieces of the size.
+func (a *attempt) sieve(ctx context.Context, tx pgx.Tx, numbers []int, size int) error {
+	for piece := range slices.Chunk(numbers, size) {
 		if err := a.sift(ctx, tx, piece); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// suspect asks the sink which of the messages are likely to be refused, and
+// says how large the pieces between them may be. Nothing depends on the answer
+// but the number of tries, so a question that the database refuses is dropped.
+func (a *attempt) suspect(ctx context.Context, tx pgx.Tx, numbers []int) (suspects []int, size int, err error) {
+	size = a.sifting.piece
+	suspects, ok, err := a.messages.suspects(ctx, ownedTx{tx}, a.pick(numbers))
+	switch {
+	case err != nil:
+		a.log.LogAttrs(ctx, slog.LevelDebug, "the sink could not say whom it suspects; searching by halves", slog.Any("reason", err))
+		suspects = nil
+		_, err = tx.Exec(ctx, back)
+	case ok && len(suspects) <= len(numbers)/maxSuspects:
+		size = cmp.Or(size, largestPiece)
+	default:
+		suspects = nil
+	}
+	return suspects, cmp.Or(size, firstPiece), err
 }
 
 // sift writes the effects of a piece, of its good messages at least.
@@ -95,6 +142,7 @@ func (a *attempt) sift(ctx context.Context, tx pgx.Tx, piece []int) error {
 		}
 		return a.sift(ctx, tx, rest)
 	case len(piece) == 1:
+		a.searched++
 		return a.reject([]*schema.Fault{faultOf(err, a.records[piece[0]])})
 	}
 	return a.halve(ctx, tx, piece)

@@ -60,6 +60,16 @@ type Reporter[T any] interface {
 	ApplyReport(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) ([]schema.Outcome, error)
 }
 
+// Suspecter is a Sink that can say, of a whole batch at once and without writing
+// anything, which messages its target is likely to refuse, by their places in the
+// batch. It is asked where a message at fault must be found in a batch that the
+// database has refused. The answer is a suspicion only: the suspects are tried
+// one by one, and where others are at fault they are found by halves.
+type Suspecter[T any] interface {
+	Sink[T]
+	Suspects(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) ([]int, error)
+}
+
 // Duplicate tells what is known of a message whose key was processed before.
 type Duplicate struct {
 	// Cause is why it came again.

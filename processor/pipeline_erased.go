@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 
@@ -32,6 +33,9 @@ type messages interface {
 	// apply hands the messages at the places to the sink. The outcomes are one
 	// for each place, or none.
 	apply(ctx context.Context, tx pgx.Tx, places []int) ([]schema.Outcome, error)
+	// suspects are those of the places that the sink suspects, by their number;
+	// ok says that the sink can tell.
+	suspects(ctx context.Context, tx pgx.Tx, places []int) (numbers []int, ok bool, err error)
 	// duplicate tells the pipeline of a duplicate.
 	duplicate(ctx context.Context, tx pgx.Tx, place int, d Duplicate) error
 }
@@ -133,6 +137,27 @@ func (t *typedMessages[T]) apply(ctx context.Context, tx pgx.Tx, places []int) (
 		err = fmt.Errorf("processor: the sink has answered %d outcomes for %d messages", len(outcomes), len(batch))
 	}
 	return outcomes, err
+}
+
+func (t *typedMessages[T]) suspects(ctx context.Context, tx pgx.Tx, places []int) (numbers []int, ok bool, err error) {
+	s, ok := t.pipeline.Sink.(Suspecter[T])
+	if !ok {
+		return nil, false, nil
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			err = panicFault(nil, p)
+		}
+	}()
+	if numbers, err = s.Suspects(ctx, tx, t.at(places)); err != nil {
+		return nil, true, err
+	}
+	slices.Sort(numbers)
+	numbers = slices.Compact(numbers)
+	if n := len(numbers); n > 0 && (numbers[0] < 0 || numbers[n-1] >= len(places)) {
+		return nil, true, fmt.Errorf("processor: the sink suspects messages %d to %d of %d", numbers[0], numbers[n-1], len(places))
+	}
+	return numbers, true, nil
 }
 
 func (t *typedMessages[T]) duplicate(ctx context.Context, tx pgx.Tx, place int, d Duplicate) (err error) {

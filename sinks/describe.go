@@ -45,6 +45,9 @@ func Describe(ctx context.Context, conn *pgx.Conn, name string) (*Table, error) 
 	if t.UniqueKeys, err = uniqueKeysOf(ctx, conn, oid); err != nil {
 		return nil, fmt.Errorf("describe the indexes of %s: %w", name, err)
 	}
+	if t.constraints, err = constraintsOf(ctx, conn, oid); err != nil {
+		return nil, fmt.Errorf("describe the constraints of %s: %w", name, err)
+	}
 	return t, nil
 }
 

@@ -66,6 +66,7 @@ func TestStatements(t *testing.T) {
 		"ledger_open":        openSQL(table, key),
 		"ledger_balances":    balancesSQL(table, key),
 		"ledger_entries":     entriesSQL(table, targets(t, "id", "n", "kind", "total", "took")),
+		"suspects":           suspectSQL(suspected(), targets(t, "id", "kind", "total", "n"), [][]string{{"n"}, {"total", "n"}}, true),
 		"sum":                sumSQL(table, targets(t, "id", "kind", "total", "n")),
 	} {
 		path := filepath.Join("testdata", name+".sql")
@@ -82,4 +83,17 @@ func TestStatements(t *testing.T) {
 			t.Errorf("%s (go test -run Statements -update writes it):\n%s", path, diff)
 		}
 	}
+}
+
+// suspected is the golden table with constraints.
+func suspected() *Table {
+	table := golden()
+	table.constraints = constraints{
+		checks: []check{
+			{expression: "(total >= (0)::numeric)", columns: []string{"total"}},
+			{expression: "(took > n)", columns: []string{"took", "n"}}, // took is not written
+		},
+		foreign: []foreignKey{{columns: []string{"kind", "n"}, table: `"shop"."Kind"`, found: []string{"kind", "number"}}},
+	}
+	return table
 }

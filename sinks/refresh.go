@@ -105,6 +105,11 @@ func (r *RefreshSink[T]) ApplyReport(ctx context.Context, tx pgx.Tx, batch []sch
 	return out, err
 }
 
+// Suspects returns the sink's suspects.
+func (r *RefreshSink[T]) Suspects(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) ([]int, error) {
+	return suspectsOf(ctx, tx, r.sink, batch)
+}
+
 // needed reports whether the target must be looked at again. Of several workers
 // one does so when the time has come, which is no time of a record or an effect.
 func (r *RefreshSink[T]) needed() bool {

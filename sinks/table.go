@@ -20,6 +20,8 @@ type Table struct {
 	// constraints and indexes that are valid, not partial, not deferrable and
 	// made of plain columns.
 	UniqueKeys [][]string
+
+	constraints constraints
 }
 
 // TableColumn is one column of a [Table].
