@@ -54,7 +54,9 @@ func TestSuspects(t *testing.T) {
 			}
 			return all, nil
 		},
-		"strangers": func(_ context.Context, _ pgx.Tx, batch []schema.Message[string]) ([]int, error) { return []int{-1, len(batch)}, nil },
+		"strangers": func(_ context.Context, _ pgx.Tx, batch []schema.Message[string]) ([]int, error) {
+			return []int{-1, len(batch)}, nil
+		},
 		"broken": func(ctx context.Context, tx pgx.Tx, _ []schema.Message[string]) ([]int, error) {
 			_, err := tx.Exec(ctx, "select no_such_column")
 			return nil, err
