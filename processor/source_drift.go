@@ -70,12 +70,15 @@ func (p *Processor) compareKafka(ctx context.Context, client *kgo.Client, db off
 	}
 	ahead, behind := drifted(progress, kafka)
 	if len(ahead) > 0 {
-		p.tellDrift(ctx, slog.LevelWarn, ahead, "Kafka's offset of the group is ahead of the database's; it is never used: "+
-			"the database went back, or somebody moved the group; reading goes on where the database stands")
+		p.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "Kafka's offset of the group is ahead of the database's; it is never used: "+
+			"the database went back, or somebody moved the group; reading goes on where the database stands",
+			slog.String("group", p.cfg.Group), slog.String("topic", p.cfg.Kafka.Topic), listed(ahead))
 	}
 	if len(behind) > 0 {
-		p.tellDrift(ctx, slog.LevelInfo, behind, "Kafka's offset of the group is behind the database's; it is never used: reading goes on where the database stands; "+
-			"to prove that nothing is missing: oncestream replay FILE; to read records again: oncestream offsets rewind FILE --to-offset … --reason …")
+		p.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "Kafka's offset of the group is behind the database's; it is never used: "+
+			"reading goes on where the database stands; to prove that nothing is missing: oncestream replay FILE; "+
+			"to read records again: oncestream offsets rewind FILE --to-offset … --reason …",
+			slog.String("group", p.cfg.Group), slog.String("topic", p.cfg.Kafka.Topic), listed(behind))
 	}
 }
 
@@ -98,11 +101,11 @@ func drifted(progress []offsets.Progress, kafka map[int32]int64) (ahead, behind 
 	return ahead, behind
 }
 
-func (p *Processor) tellDrift(ctx context.Context, level slog.Level, partitions []string, text string) {
+// listed are the partitions of a line, the first ten of them.
+func listed(partitions []string) slog.Attr {
 	const shown = 10
 	if n := len(partitions); n > shown {
 		partitions = append(partitions[:shown:shown], fmt.Sprintf("and %d more", n-shown))
 	}
-	p.cfg.Logger.LogAttrs(ctx, level, text, slog.String("group", p.cfg.Group), slog.String("topic", p.cfg.Kafka.Topic),
-		slog.String("partitions", strings.Join(partitions, "; ")))
+	return slog.String("partitions", strings.Join(partitions, "; "))
 }
