@@ -34,6 +34,7 @@ func Statements(schema string) []Statement {
 		{"find key", s.findKey},
 		{"key sizes", s.keySizes},
 		{"key sample", s.keySample},
+		{"oldest transaction", s.oldestTransaction},
 	}
 }
 

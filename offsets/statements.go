@@ -21,12 +21,14 @@ type statements struct {
 	lock, resolve, resettle, setAsideAt  string
 	purgeTurn, purge, purgeNext, floors  string
 	findKey, keySizes, keySample         string
+	oldestTransaction                    string
 }
 
 func newStatements(schema string) statements {
 	table := func(name string) string { return pgx.Identifier{schema, name}.Sanitize() }
 	in := strings.NewReplacer(
 		"'$processed_message'", literal(table("processed_message")),
+		"'$consumer_offset'", literal(table("consumer_offset")),
 		"$key_floor", table("key_floor"),
 		"$consumer_offset", table("consumer_offset"),
 		"$processed_message", table("processed_message"),
@@ -69,6 +71,8 @@ func newStatements(schema string) statements {
 		findKey:       in(sqlFindKey),
 		keySizes:      in(sqlKeySizes),
 		keySample:     in(sqlKeySample),
+
+		oldestTransaction: in(sqlOldestTransaction),
 	}
 }
 
