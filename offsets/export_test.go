@@ -34,6 +34,17 @@ func Statements(schema string) []Statement {
 		{"find key", s.findKey},
 		{"key sizes", s.keySizes},
 		{"key sample", s.keySample},
+		{"standing", s.standing},
+		{"standing locked", s.standingLocked},
+		{"patience", sqlPatience},
+		{"change", s.change},
+		{"changes", s.changes},
+		{"environment", s.environment},
+		{"environment locked", s.environmentLocked},
+		{"label", s.label},
+		{"relabel", s.relabel},
+		{"note label", s.noteLabel},
+		{"labels", s.labels},
 		{"oldest transaction", s.oldestTransaction},
 	}
 }

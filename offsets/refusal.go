@@ -14,6 +14,11 @@ type Identity struct {
 	TopicID   [16]byte
 }
 
+// String names both, for people.
+func (i Identity) String() string {
+	return fmt.Sprintf("topic id %s of cluster %q", uuid.UUID(i.TopicID), i.ClusterID)
+}
+
 // Refusal is a partition that was not claimed because the ledger's position
 // belongs to another topic: one that was deleted and created again under the
 // same name, or one of another cluster.
@@ -33,15 +38,25 @@ func (r Refusal) Code() string {
 	return "topic_recreated"
 }
 
-// Error says what differs and who decides.
+// Error says what differs, which records are in doubt, and the one command.
 func (r Refusal) Error() string {
 	what := fmt.Sprintf("the topic was deleted and created again: the stored offset belongs to topic id %s, this one is %s",
 		uuid.UUID(r.Stored.TopicID), uuid.UUID(r.Seen.TopicID))
 	if r.Code() == "other_cluster" {
 		what = fmt.Sprintf("the stored offset belongs to cluster %q, this one is %q", r.Stored.ClusterID, r.Seen.ClusterID)
 	}
-	return fmt.Sprintf("%s/%d@%d, epoch %d: %s; nothing was changed: read what is there now under another group",
-		r.Topic, r.Partition, r.Next, r.Epoch, what)
+	doubt := "of this one nothing was read"
+	if r.Next > 0 {
+		doubt += fmt.Sprintf(", and to go on at %d would leave out its offsets [0, %d)", r.Next, r.Next)
+	}
+	return fmt.Sprintf("%s/%d@%d, epoch %d: %s; of the former topic, what lay at offset %d and behind was not read; %s; nothing was changed; to read it from its beginning: %s",
+		r.Topic, r.Partition, r.Next, r.Epoch, what, r.Next, doubt, r.Remedy())
+}
+
+// Remedy is the command that resolves it, for the pipeline file FILE. It reads
+// what is there now from the beginning, which can leave out nothing.
+func (r Refusal) Remedy() string {
+	return fmt.Sprintf(`oncestream offsets adopt FILE --partition %d --to-offset earliest --reason "…"`, r.Partition)
 }
 
 const sqlIdentity = `

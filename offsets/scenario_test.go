@@ -65,6 +65,8 @@ func (s *scenario) run(t *testing.T, d *datadriven.TestData) string {
 		return s.tables(t, d)
 	case "progress":
 		return s.progress(t)
+	case "history":
+		return s.history(t)
 	case "snapshot":
 		s.db.Exec(takeSnapshot)
 		return "ok\n"
@@ -222,9 +224,9 @@ func (s *scenario) progress(t *testing.T) string {
 	}
 	var b strings.Builder
 	for _, p := range all {
-		fmt.Fprintf(&b, "%d: %s %q owner %q epoch %d, %d to %d: records %d, applied %d, duplicates %d producer %d redelivery, gaps %d, until %s\n",
+		fmt.Fprintf(&b, "%d: %s %q owner %q epoch %d, %d to %d: records %d, applied %d, duplicates %d producer %d redelivery, gaps %d, rewound %d, skipped %d, open dead letters %d, until %s\n",
 			p.Partition, p.State, p.Reason, p.Owner, p.Epoch, p.First, p.Next, p.Records, p.Applied(),
-			p.DuplicatesProducer, p.DuplicatesRedelivery, p.Gaps(), p.RecordTime.UTC().Format(time.DateTime))
+			p.DuplicatesProducer, p.DuplicatesRedelivery, p.Gaps(), p.Rewound, p.Skipped, p.OpenDeadLetters, p.RecordTime.UTC().Format(time.DateTime))
 	}
 	return b.String()
 }

@@ -31,6 +31,7 @@ func (w *worker) operation(a arguments) (*session, func(context.Context) func() 
 	aside := map[string]func(context.Context, arguments) func() string{
 		"start": w.start, "started": w.started, "claim": w.claim, "reclaim": w.reclaim,
 		"release": w.release, "halt": w.halt, "holder": w.lookForHolder, "terminate": w.terminate,
+		"rewind": w.change, "skip": w.change, "adopt": w.change, "enter": w.enter, "check": w.check, "relabel": w.relabel,
 	}
 	batch := map[string]func(context.Context, arguments) func() string{
 		"begin": w.begin, "advance": w.advance, "admit": w.admit, "batch": w.advanceAndAdmit,

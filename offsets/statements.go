@@ -21,6 +21,10 @@ type statements struct {
 	lock, resolve, resettle, setAsideAt  string
 	purgeTurn, purge, purgeNext, floors  string
 	findKey, keySizes, keySample         string
+	standing, standingLocked             string
+	change, changes                      string
+	environment, environmentLocked       string
+	label, relabel, noteLabel, labels    string
 	oldestTransaction                    string
 }
 
@@ -30,6 +34,9 @@ func newStatements(schema string) statements {
 		"'$processed_message'", literal(table("processed_message")),
 		"'$consumer_offset'", literal(table("consumer_offset")),
 		"$key_floor", table("key_floor"),
+		"$offset_change", table("offset_change"),
+		"$environment_change", table("environment_change"),
+		"$environment", table("environment"),
 		"$consumer_offset", table("consumer_offset"),
 		"$processed_message", table("processed_message"),
 		"$handler", table("handler"),
@@ -71,6 +78,17 @@ func newStatements(schema string) statements {
 		findKey:       in(sqlFindKey),
 		keySizes:      in(sqlKeySizes),
 		keySample:     in(sqlKeySample),
+
+		standing:          in(sqlStanding),
+		standingLocked:    in(sqlStandingLocked),
+		change:            in(sqlChange),
+		changes:           in(sqlChanges),
+		environment:       in(sqlEnvironment),
+		environmentLocked: in(sqlEnvironmentLocked),
+		label:             in(sqlLabel),
+		relabel:           in(sqlRelabel),
+		noteLabel:         in(sqlNoteLabel),
+		labels:            in(sqlLabels),
 
 		oldestTransaction: in(sqlOldestTransaction),
 	}

@@ -1,6 +1,7 @@
 package offsets_test
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -32,12 +33,12 @@ func TestStatements(t *testing.T) {
 func TestStatementsAreQualified(t *testing.T) {
 	for _, s := range offsets.Statements("a b") {
 		words := strings.FieldsFunc(s.SQL, func(r rune) bool { return !strings.ContainsRune(`"._`, r) && (r < 'a' || r > 'z') })
-		for _, table := range []string{"consumer_offset", "processed_message"} {
+		for _, table := range []string{"consumer_offset", "processed_message", "offset_change", "environment", "environment_change"} {
 			if slices.Contains(words, table) {
 				t.Errorf("%s: %s is not qualified in %s", s.Name, table, s.SQL)
 			}
 		}
-		if strings.Contains(s.SQL, "$consumer") || strings.Contains(s.SQL, "$processed") || strings.Contains(s.SQL, "$handler") {
+		if regexp.MustCompile(`\$[a-z]`).MatchString(s.SQL) {
 			t.Errorf("%s: a name was not replaced in %s", s.Name, s.SQL)
 		}
 	}

@@ -259,3 +259,26 @@ func TestStatus(t *testing.T) {
 		t.Errorf("the unknown one: %+v", last)
 	}
 }
+
+// A ledger of the first version keeps its rows: its account begins with nothing
+// set back and nothing left out, and its changes of before name no topic.
+func TestMigrateSecond(t *testing.T) {
+	db := tablestest.New(t)
+	db.Exec(`alter table consumer_offset drop column rewound, drop column skipped;
+		alter table offset_change drop column old_cluster_id, drop column old_topic_id, drop column new_cluster_id, drop column new_topic_id;
+		drop table environment, environment_change;
+		delete from schema_version where version_id > 1`)
+	db.Exec(`insert into consumer_offset (consumer_group, topic, partition, cluster_id, topic_id, first_offset, next_offset, records)
+			values ('g', 't', 0, 'c', '00000000-0000-0000-0000-000000000001', 5, 9, 4);
+		insert into offset_change (consumer_group, topic, partition, action, old_offset, new_offset, epoch, reason) values ('g', 't', 0, 'skip', 4, 5, 2, 'by hand')`)
+	applied, err := tables.Migrate(t.Context(), config(t, db), db.Schema)
+	if err != nil || len(applied) == 0 || applied[0].Version != 2 {
+		t.Fatalf("applied %v, %v", applied, err)
+	}
+	if got := db.Value(`select format('%s %s %s %s %s', first_offset, next_offset, records, rewound, skipped) from consumer_offset`); got != "5 9 4 0 0" {
+		t.Errorf("the row is %s", got)
+	}
+	if got := db.Value(`select count(*) from offset_change where reason = 'by hand' and new_topic_id is null`); got != "1" {
+		t.Errorf("%s changes are kept", got)
+	}
+}
