@@ -29,6 +29,12 @@ type Config struct {
 	Policy Policy
 	// Keys says how long idempotency keys are kept.
 	Keys Keys
+	// Environment is what this pipeline runs in, such as "production". The first
+	// start that names one gives the ledger this label; one that names another,
+	// or none beside a ledger that has one, fails with an
+	// [*offsets.OtherEnvironment] before it reads or writes anything.
+	// Defaults to none.
+	Environment string
 
 	// Owner is how this process calls itself in the ledger and in logs.
 	// Defaults to "host/pid".

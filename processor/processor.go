@@ -133,6 +133,9 @@ func (p *Processor) prepare(ctx context.Context, conn *pgx.Conn, ledger *offsets
 	if err := tables.Check(ctx, conn, p.cfg.Postgres.Schema); err != nil {
 		return err
 	}
+	if err := ledger.CheckEnvironment(ctx, conn, p.cfg.Environment); err != nil {
+		return err
+	}
 	if err := ledger.Register(ctx, conn); err != nil {
 		return err
 	}

@@ -214,6 +214,9 @@ func (p *Processor) begin(ctx context.Context, pool *pgxpool.Pool, ledger *offse
 		return topic, err
 	}
 	err = p.untilReachable(ctx, func(ctx context.Context) error {
+		if err := ledger.EnterEnvironment(ctx, pool, p.cfg.Environment, p.cfg.Owner); err != nil {
+			return err
+		}
 		started, err := ledger.Started(ctx, pool)
 		if err != nil || started {
 			return err
