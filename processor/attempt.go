@@ -218,7 +218,7 @@ func (a *attempt) tell(ctx context.Context, tx pgx.Tx, admissions []offsets.Admi
 func (a *attempt) close(ctx context.Context, tx pgx.Tx, c offsets.Claim) error {
 	dead := mergeDead(a.dead, a.aside)
 	a.counts.DeadLetters = int64(len(dead))
-	a.info.Fresh, a.info.DeadLetters = int(a.counts.Fresh), len(dead)
+	a.info.Fresh, a.info.DeadLetters, a.info.Reasons = int(a.counts.Fresh), len(dead), reasonsOf(dead)
 	a.info.DuplicatesProducer, a.info.DuplicatesRedelivered = int(a.counts.Producer), int(a.counts.Redelivery)
 	if err := a.rate.check(passed{a.to.Records, a.counts.DeadLetters}); err != nil {
 		return err
@@ -238,6 +238,18 @@ func (a *attempt) close(ctx context.Context, tx pgx.Tx, c offsets.Claim) error {
 		return err
 	}
 	return a.ledger.Account(ctx, tx, c, a.counts)
+}
+
+// reasonsOf counts faults by their reason.
+func reasonsOf(faults []*schema.Fault) map[schema.Reason]int {
+	if len(faults) == 0 {
+		return nil
+	}
+	reasons := map[schema.Reason]int{}
+	for _, f := range faults {
+		reasons[f.Reason]++
+	}
+	return reasons
 }
 
 // kept are the entries that have a result.

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/oncestream/oncestream/offsets"
+	"github.com/oncestream/oncestream/schema"
 )
 
 // Hooks are called at the steps of the protocol. They are how metrics, logs and
@@ -67,8 +68,10 @@ type BatchInfo struct {
 	// key, and the Duplicates how many had not, by cause.
 	Records, Fresh                            int
 	DuplicatesProducer, DuplicatesRedelivered int
-	// DeadLetters is how many records were set aside.
+	// DeadLetters is how many records were set aside, Reasons how many for which
+	// reason; it is nil where none were.
 	DeadLetters int
+	Reasons     map[schema.Reason]int
 	// Elapsed is the time from the begin of the transaction to now.
 	Elapsed time.Duration
 }
