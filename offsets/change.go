@@ -160,6 +160,9 @@ func (l *Ledger) standing(ctx context.Context, db DB, sql string, plan []Planned
 // judge says what the change does to what is stored, or why it does not.
 func (p *Planned) judge() {
 	p.Refusal = nil
+	if p.Action != Adopt {
+		p.Again, p.LeftOut = max(0, p.Next-p.To), max(0, p.To-p.Next)
+	}
 	here := p.Identity == Identity{} || p.Identity == p.Stored
 	switch {
 	case p.Action == Adopt && here:
@@ -171,13 +174,9 @@ func (p *Planned) judge() {
 	case p.Action == Rewind && p.To >= p.Next:
 		p.Refusal = fmt.Errorf("the stored offset is %d, and a rewind goes back: to leave records out say skip", p.Next)
 	case p.Action == Rewind && p.To <= p.Floor && !p.BeyondFloor:
-		p.Refusal = fmt.Errorf("keys up to offset %d were purged, so that records up to there would have their effects again: rewind to %d, or say beyond-floor",
+		p.Refusal = fmt.Errorf("keys up to offset %d were purged, so that records up to there would have their effects again: rewind to %d, or set Change.BeyondFloor (--beyond-floor)",
 			p.Floor, p.Floor+1)
-	case p.Action == Rewind:
-		p.Again = p.Next - p.To
-	case p.To <= p.Next:
+	case p.Action == Skip && p.To <= p.Next:
 		p.Refusal = fmt.Errorf("the stored offset is %d, and a skip goes forward: to read records again say rewind", p.Next)
-	default:
-		p.LeftOut = p.To - p.Next
 	}
 }

@@ -53,6 +53,9 @@ below the purged offsets is refused without --beyond-floor.`,
 // purgeKeys goes once around the table.
 func (a *app) purgeKeys(ctx context.Context, c *config, retain age) error {
 	return withLedger(ctx, c, func(conn *pgx.Conn, ledger *offsets.Ledger) error {
+		if err := ledger.CheckEnvironment(ctx, conn, c.engine.Environment); err != nil {
+			return err
+		}
 		if err := ledger.Register(ctx, conn); err != nil {
 			return err
 		}
