@@ -30,6 +30,9 @@ type transactor struct {
 	log    *slog.Logger
 	topic  string
 	limit  time.Duration
+	// guard, if set, looks at what the transaction has done, before COMMIT; its
+	// error rolls it back.
+	guard func(ctx context.Context, tx pgx.Tx) error
 }
 
 // transact is THE transaction: the advance, the keys, the effects, what was set
@@ -80,6 +83,9 @@ func (a *attempt) run(ctx context.Context, c offsets.Claim) (offsets.Claim, erro
 		return c, fmt.Errorf("begin: %w", err)
 	}
 	next, err := a.effects(ctx, tx, c)
+	if err == nil && a.guard != nil {
+		err = a.guard(ctx, tx)
+	}
 	if err != nil {
 		// The connection may be gone, and the server rolls back by itself when
 		// it is: only the first error says something, and no answer is waited

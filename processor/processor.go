@@ -179,7 +179,16 @@ func (p *Processor) newEngine(ctx context.Context, pool *pgxpool.Pool, ledger *o
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{
+	e := p.assemble(ctx, pool, ledger, topic)
+	for _, known := range progress {
+		e.known[known.Partition] = true
+	}
+	return e, openGroup(e)
+}
+
+// assemble returns an engine that has no source yet.
+func (p *Processor) assemble(ctx context.Context, pool *pgxpool.Pool, ledger *offsets.Ledger, topic Topic) *engine {
+	return &engine{
 		ctx: ctx, cfg: p.cfg, decoder: p.decoder, identity: topic.identity(),
 		workers: map[int32]*worker{}, halts: map[int32]Halt{}, known: map[int32]bool{},
 		transactor: transactor{
@@ -187,10 +196,6 @@ func (p *Processor) newEngine(ctx context.Context, pool *pgxpool.Pool, ledger *o
 			hooks: p.cfg.Hooks, topic: topic.Name, limit: p.cfg.Postgres.TransactionTimeout,
 		},
 	}
-	for _, known := range progress {
-		e.known[known.Partition] = true
-	}
-	return e, openGroup(e)
 }
 
 // awaitEnd returns when every partition has reached the end that it had when

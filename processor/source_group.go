@@ -259,8 +259,12 @@ func (s *groupSource) resumeIfRoomy(w *worker) {
 	}
 }
 
-// publish marks the position for Kafka's own offset, which is written behind.
+// publish marks the position for Kafka's own offset, which is written behind. A
+// verification has no source, as it reads for no group.
 func (s *groupSource) publish(w *worker, c offsets.Claim) {
+	if s == nil {
+		return
+	}
 	s.client.MarkCommitOffsets(map[string]map[int32]kgo.EpochOffset{s.topic: {w.partition: {Epoch: c.LeaderEpoch, Offset: c.Next}}})
 }
 
