@@ -75,6 +75,14 @@ func makeFolder(who account) (string, error) {
 	return "", fmt.Errorf("no temporary folder that the account %s can enter: set TMPDIR to one", who.name)
 }
 
+// own hands a file or a folder over to the account.
+func (a account) own(path string) error {
+	if a.name == "" {
+		return nil
+	}
+	return os.Lchown(path, a.uid, a.gid)
+}
+
 // reaches reports whether the account may enter the folder and all above it.
 func (a account) reaches(dir string) bool {
 	if a.name == "" {

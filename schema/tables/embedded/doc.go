@@ -21,4 +21,13 @@
 // written when the process died is repaired from it. Only fsync is off: it
 // guards against the fall of the machine, and that takes the temporary folder
 // too. Options.Settings has the last word.
+//
+// # Other moments and other servers
+//
+// With Options.Archive a server can be brought back to an earlier moment, at the
+// same address: [Server.Backup], [Server.RestorePoint], [Server.Restore].
+// [Server.Standby] starts a second server that follows the first one behind its
+// commits; [Server.Detach] lets it miss what comes, and [Server.Promote] makes it
+// a server in its own right. Together they are what happens to a database whose
+// last commits are lost.
 package embedded

@@ -32,6 +32,8 @@ func makeFolder(account) (string, error) { return "", errUnix }
 
 func (account) reaches(string) bool { return true }
 
+func (account) own(string) error { return errUnix }
+
 func (account) command(ctx context.Context, _, name string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, name, args...)
 }

@@ -36,6 +36,9 @@ type Options struct {
 	// (see the package comment). The names port, listen_addresses and
 	// unix_socket_directories are the package's own and are refused.
 	Settings map[string]string
+	// Archive keeps the server's write-ahead log in its folder, so that Restore
+	// can bring it back to an earlier moment. Defaults to false.
+	Archive bool
 }
 
 // Server is a PostgreSQL server of one's own. Its methods are safe for
@@ -93,13 +96,23 @@ func start(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{bin: bin, dir: dir, account: who, settings: settings}
-	if err := s.initialise(ctx); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
-	}
-	if err := s.runOnFreePort(ctx); err != nil {
+	if err := s.begin(ctx, o.Archive); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
 	return s, nil
+}
+
+// begin makes the data and starts the server on it.
+func (s *Server) begin(ctx context.Context, archive bool) error {
+	if archive {
+		if err := s.archiveLog(); err != nil {
+			return err
+		}
+	}
+	if err := s.initialise(ctx); err != nil {
+		return err
+	}
+	return s.runOnFreePort(ctx)
 }
 
 func mergeSettings(own map[string]string) (map[string]string, error) {
