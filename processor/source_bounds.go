@@ -33,7 +33,7 @@ func (s *groupSource) explain(ctx context.Context, c offsets.Claim, r *rangeErro
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	t := Topic{Name: s.topic}
-	if err := t.list(ctx, kadm.NewClient(s.client)); err != nil {
+	if err := t.list(ctx, kadm.NewClient(s.kafka())); err != nil {
 		return
 	}
 	for _, p := range t.Partitions {
@@ -46,7 +46,7 @@ func (s *groupSource) explain(ctx context.Context, c offsets.Claim, r *rangeErro
 // logStart returns the first offset of a partition's log.
 func (s *groupSource) logStart(ctx context.Context, partition int32) (int64, error) {
 	t := Topic{Name: s.topic}
-	if err := t.list(ctx, kadm.NewClient(s.client)); err != nil {
+	if err := t.list(ctx, kadm.NewClient(s.kafka())); err != nil {
 		return 0, err
 	}
 	for _, p := range t.Partitions {

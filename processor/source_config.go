@@ -30,16 +30,37 @@ type Kafka struct {
 	// The default is read_committed.
 	ReadUncommitted bool
 
+	// GroupProtocol is how the group agrees on who reads what: "classic", or
+	// "consumer" (KIP-848), where the brokers decide. The latter needs Kafka 4.0,
+	// better 4.3, and moves partitions without a barrier for all members; but its
+	// heartbeats and session timeouts are the brokers' settings, by default 5 and
+	// 45 seconds, and so is the time until others take over.
+	// Defaults to "classic".
+	GroupProtocol string
 	// Balancer is how the group shares the partitions: "cooperative-sticky",
-	// or "range", "roundrobin" and "sticky" of the eager protocol.
+	// or "range", "roundrobin" and "sticky" of the eager protocol. Under the
+	// consumer protocol "range" is the brokers' range assignor and each other one
+	// the uniform assignor, but "roundrobin" has no counterpart there.
 	// Defaults to "cooperative-sticky".
 	Balancer string
-	// InstanceID, if set, makes this member a static one (KIP-345): a restart
-	// within the session timeout keeps its partitions. It must differ between
-	// the processes of a group. Defaults to none.
+	// InstanceID makes this member a static one (KIP-345): it has its partitions
+	// back at once when it is killed and started again. It must differ between the
+	// processes of a group.
+	//
+	// "auto" chooses one: the host's name (in Kubernetes the pod's), what tells
+	// this machine from others of that name, and a number that no other process of
+	// the group has on this host, held by a lock on a file in the folder for
+	// temporary files. Where nothing can be locked, or another member turns out to
+	// have the id, the member is a dynamic one. "none" is a dynamic member.
+	//
+	// A graceful stop leaves the group whatever the id.
+	// Defaults to "auto".
 	InstanceID string
-	// SessionTimeout is how long the group waits for a silent member.
-	// Defaults to 10 seconds.
+	// SessionTimeout is how long the group waits for a silent member, and twenty
+	// times the interval of the heartbeats by which a member learns that partitions
+	// move. The brokers take 6 seconds and more unless they are configured
+	// otherwise. The consumer protocol does not look at it.
+	// Defaults to 6 seconds.
 	SessionTimeout time.Duration
 
 	// TLS, if set, encrypts the connections to the brokers.
@@ -66,6 +87,18 @@ type Start struct {
 	// Time is the earliest record time to read, where At is "time".
 	Time time.Time
 }
+
+// What Kafka.InstanceID may be besides an id.
+const (
+	InstanceAuto = "auto"
+	InstanceNone = "none"
+)
+
+// The values of Kafka.GroupProtocol.
+const (
+	GroupProtocolClassic  = "classic"
+	GroupProtocolConsumer = "consumer"
+)
 
 // ParseStart reads "earliest", "latest" or an RFC 3339 time.
 func ParseStart(s string) (Start, error) {
@@ -104,9 +137,15 @@ func (k Kafka) clientOptions() []kgo.Opt {
 	return opts
 }
 
-const dialTimeout = 5 * time.Second
+const (
+	dialTimeout = 5 * time.Second
+	// rebalanceReserve is what a member may take to join again besides its drain.
+	rebalanceReserve = 30 * time.Second
+)
 
 var balancers = []string{"cooperative-sticky", "range", "roundrobin", "sticky"}
+
+var groupProtocols = []string{GroupProtocolClassic, GroupProtocolConsumer}
 
 var mechanisms = []string{"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"}
 
@@ -122,10 +161,14 @@ func (k Kafka) withDefaults() (Kafka, error) {
 	require(slices.Contains([]string{"earliest", "latest", "time"}, k.Start.At), "start",
 		"must be earliest, latest or a time: the first start needs an explicit choice", fmt.Sprintf("%q", k.Start.At))
 	require(k.Balancer == "" || slices.Contains(balancers, k.Balancer), "balancer", "must be one of "+strings.Join(balancers, ", "), k.Balancer)
+	require(k.GroupProtocol == "" || slices.Contains(groupProtocols, k.GroupProtocol), "group_protocol", "must be one of "+strings.Join(groupProtocols, ", "), k.GroupProtocol)
+	require(k.GroupProtocol != GroupProtocolConsumer || k.Balancer != "roundrobin", "balancer", "the consumer protocol knows range and sticky only", k.Balancer)
 	require(k.SASL.Mechanism == "" || slices.Contains(mechanisms, k.SASL.Mechanism), "sasl.mechanism", "must be one of "+strings.Join(mechanisms, ", "), k.SASL.Mechanism)
 	require(k.SASL.Mechanism == "" || k.SASL.User != "", "sasl.user", "a user is required", "nothing")
 	require(k.SessionTimeout >= 0, "session_timeout", "must not be negative", k.SessionTimeout)
 	fill(&k.Balancer, "cooperative-sticky")
-	fill(&k.SessionTimeout, 10*time.Second)
+	fill(&k.GroupProtocol, GroupProtocolClassic)
+	fill(&k.InstanceID, InstanceAuto)
+	fill(&k.SessionTimeout, 6*time.Second)
 	return k, errors.Join(errs...)
 }

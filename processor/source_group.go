@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,12 +34,16 @@ import (
 // assignment must not wait with it, and a worker that was fenced sets its
 // position the same way.
 type groupSource struct {
-	client *kgo.Client
-	e      *engine
-	topic  string
-	// ready is closed when client is set: the callbacks may come before
-	// NewClient has returned.
-	ready chan struct{}
+	e     *engine
+	topic string
+
+	// client is replaced by the polling goroutine only, which therefore reads it
+	// as it is; all others ask kafka, and wait there while it is being created:
+	// the callbacks may come before NewClient has returned.
+	clientMu sync.RWMutex
+	client   *kgo.Client
+	member   instance // of the polling goroutine
+	rejoin   sync.Once
 
 	mu       sync.Mutex
 	commands []func()
@@ -47,16 +52,24 @@ type groupSource struct {
 
 // openGroup creates the client and makes it the engine's source. It joins the
 // group at once, so the workers of the first assignment may start before this
-// returns: they wait until the source is in place.
+// returns.
 func openGroup(e *engine) error {
-	s := &groupSource{e: e, topic: e.cfg.Kafka.Topic, ready: make(chan struct{})}
-	opts := append(e.cfg.Kafka.clientOptions(),
-		kgo.ConsumerGroup(e.cfg.Group),
+	s := &groupSource{e: e, topic: e.cfg.Kafka.Topic}
+	if err := s.chooseMember(); err != nil {
+		return err
+	}
+	e.source = s
+	if err := s.join(); err != nil {
+		s.member.release()
+		return err
+	}
+	return nil
+}
+
+// options are those of a client that is a member of the group.
+func (s *groupSource) options() []kgo.Opt {
+	opts := slices.Concat(s.e.cfg.Kafka.clientOptions(), s.memberOptions(), []kgo.Opt{
 		kgo.ConsumeTopics(s.topic),
-		kgo.Balancers(balancer(e.cfg.Kafka.Balancer)),
-		kgo.SessionTimeout(e.cfg.Kafka.SessionTimeout),
-		kgo.HeartbeatInterval(e.cfg.Kafka.SessionTimeout/5),
-		kgo.RebalanceTimeout(e.cfg.DrainTimeout+30*time.Second),
 		kgo.BlockRebalanceOnPoll(),
 		kgo.AutoCommitMarks(), kgo.AutoCommitInterval(time.Second),
 		kgo.OnPartitionsAssigned(s.assigned),
@@ -65,32 +78,11 @@ func openGroup(e *engine) error {
 		kgo.AdjustFetchOffsetsFn(placeholders),
 		kgo.ConsumeResetOffset(kgo.NoResetOffset()),
 		kgo.KeepControlRecords(),
-	)
-	if e.cfg.Kafka.InstanceID != "" {
-		opts = append(opts, kgo.InstanceID(e.cfg.Kafka.InstanceID))
-	}
-	if !e.cfg.Kafka.ReadUncommitted {
+	})
+	if !s.e.cfg.Kafka.ReadUncommitted {
 		opts = append(opts, kgo.FetchIsolationLevel(kgo.ReadCommitted()))
 	}
-	client, err := kgo.NewClient(append(opts, e.cfg.Kafka.Options...)...)
-	if err != nil {
-		return fmt.Errorf("config: kafka: %w", err)
-	}
-	s.client, e.source = client, s
-	close(s.ready)
-	return nil
-}
-
-func balancer(name string) kgo.GroupBalancer {
-	switch name {
-	case "range":
-		return kgo.RangeBalancer()
-	case "roundrobin":
-		return kgo.RoundRobinBalancer()
-	case "sticky":
-		return kgo.StickyBalancer()
-	}
-	return kgo.CooperativeStickyBalancer()
+	return append(opts, s.e.cfg.Kafka.Options...)
 }
 
 // placeholders replaces the group's own offsets: what Kafka has stored decides
@@ -105,9 +97,9 @@ func placeholders(_ context.Context, fetched map[string]map[int32]kgo.Offset) (m
 }
 
 func (s *groupSource) assigned(_ context.Context, client *kgo.Client, added map[string][]int32) {
-	<-s.ready
 	client.PauseFetchPartitions(added)
 	s.e.assigned(added[s.topic])
+	s.rejoinOnce()
 }
 
 func (s *groupSource) revoked(ctx context.Context, client *kgo.Client, removed map[string][]int32) {
@@ -149,6 +141,9 @@ func (s *groupSource) run(ctx context.Context) error {
 		err := s.route(fetches)
 		s.obey()
 		s.client.AllowRebalance()
+		if errors.Is(err, errNotOurInstance) {
+			err = s.becomeDynamic(err)
+		}
 		if err != nil {
 			return err
 		}
@@ -265,7 +260,7 @@ func (s *groupSource) publish(w *worker, c offsets.Claim) {
 	if s == nil {
 		return
 	}
-	s.client.MarkCommitOffsets(map[string]map[int32]kgo.EpochOffset{s.topic: {w.partition: {Epoch: c.LeaderEpoch, Offset: c.Next}}})
+	s.kafka().MarkCommitOffsets(map[string]map[int32]kgo.EpochOffset{s.topic: {w.partition: {Epoch: c.LeaderEpoch, Offset: c.Next}}})
 }
 
 // route hands what was polled to the workers. It never waits.
@@ -354,7 +349,9 @@ func (s *groupSource) failed(partition int32, err error) error {
 	case errors.Is(err, kerr.OffsetOutOfRange):
 		s.haltPartition(partition, "offset_out_of_range", &rangeError{})
 	case errors.Is(err, kerr.FencedInstanceID):
-		return fmt.Errorf("processor: instance id %q is used by another member of group %s; each process needs its own: %w", s.e.cfg.Kafka.InstanceID, s.e.cfg.Group, err)
+		return s.fenced(err)
+	case errors.Is(err, kerr.UnreleasedInstanceID):
+		return s.refused(err)
 	case errors.Is(err, kerr.GroupAuthorizationFailed), errors.Is(err, kerr.TopicAuthorizationFailed), errors.Is(err, kerr.SaslAuthenticationFailed):
 		return fmt.Errorf("processor: read %s as group %s: %w", s.topic, s.e.cfg.Group, err)
 	case errors.As(err, &session):
@@ -379,8 +376,9 @@ func (s *groupSource) close() {
 	defer cancel()
 	s.flush(ctx, s.client)
 	s.client.AllowRebalance()
-	if err := s.client.LeaveGroupContext(ctx); err != nil {
+	if err := s.leave(ctx); err != nil {
 		s.e.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "the group was not told of our leave; it will notice by itself", slog.Any("reason", err))
 	}
 	s.client.CloseAllowingRebalance()
+	s.member.release()
 }
