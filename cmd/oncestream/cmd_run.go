@@ -69,10 +69,14 @@ had at the start, and with 1 where a partition is halted.`,
 
 // runPipeline runs until ctx ends, or to the end.
 func (a *app) runPipeline(ctx context.Context, c *config, file string, toEnd bool) error {
-	var halts haltList
-	meter := a.newMeter(c)
-	c.engine.Hooks.Halted = halts.add
-	c.engine.Hooks.Committed = meter.committed
+	halts, meter := &haltList{}, a.newMeter(c)
+	seen := a.newSight(c)
+	c.engine.Hooks = joinHooks(c.engine.Hooks, processor.Hooks{Halted: halts.add, Committed: meter.committed}, seen.hooks())
+	stopSeen, err := seen.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer stopSeen()
 	p, err := a.openPipeline(ctx, c)
 	if err != nil {
 		return err
@@ -108,7 +112,7 @@ func (l *haltList) explain(err error, file string) error {
 	defer l.mu.Unlock()
 	var all []error
 	for _, h := range l.halts {
-		all = append(all, fmt.Errorf("%s/%d is halted at offset %d: %s: %w", h.Topic, h.Partition, h.Offset, h.Code, h.Err))
+		all = append(all, fmt.Errorf("%s/%d is halted at offset %d: %s: %s", h.Topic, h.Partition, h.Offset, h.Code, named(h.Err.Error(), file)))
 	}
 	if len(all) == 0 {
 		all = append(all, err)

@@ -26,6 +26,8 @@ type config struct {
 	key           keyConfig
 	fingerprint   fingerprint
 	onDuplicate   string
+	http          httpConfig
+	watch         watchConfig
 	sinks         []sinkConfig
 }
 

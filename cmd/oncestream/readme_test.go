@@ -18,13 +18,14 @@ var update = flag.Bool("update", false, "rewrite what is made of the code: parts
 const readme = "../../README.md"
 
 // The README's reference of the pipeline file is what the file is read by, its
-// table of values is that of the sinks, and its example of the library is what was compiled.
+// table of values is that of the sinks, that of the metrics is what a run has, and its example of the library is what was compiled.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile(readme)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := replaceBlock(t, string(text), "reference", "\n"+reference()+"\n")
+	want = replaceBlock(t, want, "metrics", "\n"+metricsMarkdown()+"\n")
 	want = replaceBlock(t, want, "values", "\n"+sinks.RulesMarkdown()+"\n")
 	want = replaceBlock(t, want, "library", "\n```go\n"+libraryExample(t)+"```\n")
 	if *update {
