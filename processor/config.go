@@ -44,6 +44,10 @@ type Config struct {
 	// it runs out; the work of that batch is done again elsewhere.
 	// Defaults to 10 seconds.
 	DrainTimeout time.Duration
+	// StuckAfter is how long a partition may be claiming, or at one batch while
+	// records wait, before [Processor.Health] calls it stuck. Nothing else
+	// follows from it. Defaults to 1 minute.
+	StuckAfter time.Duration
 	// Logger receives one line for each thing a person may want to know.
 	// Defaults to slog.Default().
 	Logger *slog.Logger
@@ -140,7 +144,7 @@ func (c Config) withDefaults() (Config, error) {
 	require(c.Batch.MaxBytes >= 0, "batch.max_bytes", "must be positive", c.Batch.MaxBytes)
 	require(c.Retry.Attempts >= 0, "retry.attempts", "must be positive", c.Retry.Attempts)
 	for path, d := range map[string]time.Duration{
-		"batch.max_wait": c.Batch.MaxWait, "drain_timeout": c.DrainTimeout, "retry.initial": c.Retry.Initial, "retry.max": c.Retry.Max,
+		"batch.max_wait": c.Batch.MaxWait, "drain_timeout": c.DrainTimeout, "stuck_after": c.StuckAfter, "retry.initial": c.Retry.Initial, "retry.max": c.Retry.Max,
 		"keys.retain": c.Keys.Retain, "keys.purge_every": c.Keys.PurgeEvery,
 		"postgres.transaction_timeout": c.Postgres.TransactionTimeout, "postgres.idle_timeout": c.Postgres.IdleTimeout, "postgres.lock_timeout": c.Postgres.LockTimeout,
 	} {
@@ -153,6 +157,7 @@ func (c Config) withDefaults() (Config, error) {
 
 	fill(&c.Owner, defaultOwner())
 	fill(&c.DrainTimeout, 10*time.Second)
+	fill(&c.StuckAfter, time.Minute)
 	fill(&c.Postgres.Schema, "oncestream")
 	fill(&c.Postgres.Concurrency, 4)
 	fill(&c.Postgres.TransactionTimeout, time.Minute)

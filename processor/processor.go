@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -32,9 +33,15 @@ type Halt struct {
 	Partition int32
 	// Offset is the first record that was not handled.
 	Offset int64
-	// Code is a stable name of the reason, Err the reason in words.
+	// Code is a stable name of the reason, see the package comment; Err is the
+	// reason in words.
 	Code string
 	Err  error
+	// From and To are the offsets [From, To) that are lost or in doubt, equal
+	// where none are.
+	From, To int64
+	// Remedy is the command that resolves it, for the pipeline file FILE.
+	Remedy string
 }
 
 // Processor runs a pipeline. It may be used again after a run has ended, but
@@ -43,6 +50,7 @@ type Processor struct {
 	cfg     Config
 	handler string
 	decoder decoder
+	running atomic.Pointer[engine] // for Health
 }
 
 // New checks the configuration and returns a Processor; it connects to
@@ -94,6 +102,8 @@ func (p *Processor) run(ctx context.Context, toEnd bool) error {
 	if err != nil {
 		return err
 	}
+	p.running.Store(e)
+	defer p.running.Store(nil)
 	g.Go(func() error {
 		defer e.source.close()
 		return e.source.run(intake)

@@ -34,14 +34,15 @@ type worker struct {
 	history *history
 	held    bool        // claim is ours, as far as we know
 	paused  atomic.Bool // by the source, because the queue is full
-	moved   bool        // something was committed since the pause began to grow
+	pulse   pulse
+	moved   bool // something was committed since the pause began to grow
 }
 
 func (e *engine) newWorker(partition int32) *worker {
 	intake, stop := context.WithCancel(e.ctx)
 	work, abort := context.WithCancel(context.WithoutCancel(e.ctx))
 	w := &worker{
-		e: e, partition: partition, queue: newQueue(e.cfg.Batch), stop: stop, abort: abort, done: make(chan struct{}),
+		e: e, partition: partition, queue: newQueue(e.cfg.Batch), pulse: newPulse(), stop: stop, abort: abort, done: make(chan struct{}),
 		log: e.cfg.Logger.With(slog.String("topic", e.cfg.Kafka.Topic), slog.Int("partition", int(partition))),
 	}
 	go func() {
@@ -69,6 +70,7 @@ func (w *worker) run(intake, work context.Context) {
 	pause.InitialInterval = fencedPause
 	pause.Reset()
 	for intake.Err() == nil {
+		w.pulse.claiming()
 		err := w.hold(intake, work)
 		if w.moved {
 			pause.Reset()
@@ -100,6 +102,7 @@ func (w *worker) hold(intake, work context.Context) error {
 	}
 	call2(w.e.cfg.Hooks.Claimed, w.e.cfg.Kafka.Topic, claim)
 	w.log.LogAttrs(work, slog.LevelDebug, "claimed", slog.Int64("epoch", claim.Epoch), slog.Int64("offset", claim.Next))
+	w.pulse.begin(claim.Next)
 	w.e.source.seek(w, claim)
 	err = w.work(intake, work)
 	if errors.Is(err, offsets.ErrWentBack) {
@@ -145,6 +148,7 @@ func (w *worker) prepare(ctx context.Context, ready chan<- *batch) error {
 		if err != nil {
 			return err
 		}
+		w.pulse.take(chunks[len(chunks)-1].end)
 		w.e.source.roomAgain(w)
 		if err := w.decode(ctx, ready, chunks); err != nil {
 			return err
@@ -214,6 +218,7 @@ func (w *worker) pass(intake, work context.Context, b *batch) error {
 		next, err := w.e.transact(work, w.claim, b, w.history)
 		if err == nil {
 			w.claim, w.moved = next, true
+			w.pulse.pass(next.Next)
 			w.e.source.publish(w, next)
 			return nil
 		}
@@ -313,6 +318,7 @@ func (w *worker) resolve(work context.Context, b *batch, cause error) (committed
 	}, committed)
 	switch {
 	case committed:
+		w.pulse.pass(next.Next)
 		w.e.source.publish(w, next)
 		return true, nil
 	case next.Next != from:
@@ -340,7 +346,9 @@ func (w *worker) halt(work context.Context, h *haltError) {
 			w.log.LogAttrs(work, slog.LevelWarn, "the halt could not be noted in the ledger", slog.Any("reason", err))
 		}
 	}
-	w.e.halted(Halt{Topic: w.e.cfg.Kafka.Topic, Partition: w.partition, Offset: w.claim.Next, Code: h.code, Err: h.err})
+	stopped := Halt{Topic: w.e.cfg.Kafka.Topic, Partition: w.partition, Offset: w.claim.Next, Code: h.code, Err: h.err}
+	w.pulse.stop(stopped)
+	w.e.halted(stopped)
 }
 
 // sleep waits for the pause or the end of ctx, whichever comes first.
