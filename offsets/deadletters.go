@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
 	"github.com/oncestream/oncestream/schema"
@@ -23,72 +22,26 @@ const (
 type StoredDeadLetter struct {
 	ID int64
 	// Record is the record that was set aside. Its Value is nil where it was
-	// too large to keep, see ByPosition.
+	// too large to keep, see ByPosition, and where the filter has left it out.
 	Record                               schema.Record
 	Reason                               schema.Reason
 	Detail, SQLState, Column, Constraint string
 	// ValueSize is the size of the value in bytes, -1 for a tombstone.
 	ValueSize int64
-	Parked    bool
-	State     string
+	// ByPosition says that the value was too large to keep, and can be read
+	// again at the record's position.
+	ByPosition bool
+	Parked     bool
+	State      string
 	// CreatedAt and ResolvedAt are by the database's clock; ResolvedAt is zero
 	// while the state is dead.
 	CreatedAt, ResolvedAt time.Time
 	// Resolution is what came of it.
 	Resolution string
-	// FixedValue is the payload that was replayed in place of the record's.
+	// FixedValue is the payload that was replayed in place of the record's;
+	// Fixed says that there is one.
 	FixedValue []byte
-}
-
-// ByPosition reports whether the value is kept by the record's position only.
-func (d *StoredDeadLetter) ByPosition() bool { return d.Record.Value == nil && d.ValueSize >= 0 }
-
-// DeadLetterFilter selects dead letters; the zero filter selects all that wait
-// for a decision.
-type DeadLetterFilter struct {
-	// IDs, Reasons and Partitions select those named; empty means all.
-	IDs        []int64
-	Reasons    []string
-	Partitions []int32
-	// Since and Until bound the time at which they were set aside, by the
-	// database's clock; zero means no bound.
-	Since, Until time.Time
-	// States are those wanted. Defaults to StateDead.
-	States []string
-	// RecordKey selects those of one record key; nil means all.
-	RecordKey []byte
-	// Limit is how many are returned at most. Defaults to 1000.
-	Limit int
-}
-
-const sqlDeadLetters = `
-select id, partition, record_offset, topic_id, reason, detail, coalesce(sqlstate, ''), coalesce(column_name, ''), coalesce(constraint_name, ''),
-  record_time, record_key, record_value, coalesce(value_size, -1), headers, parked, state, created_at, coalesce(resolved_at, '0001-01-01 00:00:00Z'),
-  coalesce(resolution, ''), fixed_value
-from $dead_letter
-where consumer_group = $1 and topic = $2 and handler = $3
-  and ($4::bigint[] is null or id = any ($4)) and ($5::text[] is null or reason = any ($5)) and ($6::int[] is null or partition = any ($6))
-  and ($7::timestamptz is null or created_at >= $7) and ($8::timestamptz is null or created_at < $8)
-  and state = any ($9) and ($10::bytea is null or record_key = $10)
-order by partition, record_offset
-limit $11`
-
-// DeadLetters returns the dead letters of this group, topic and handler that
-// the filter selects, by partition and offset.
-func (l *Ledger) DeadLetters(ctx context.Context, db DB, f DeadLetterFilter) ([]StoredDeadLetter, error) {
-	if len(f.States) == 0 {
-		f.States = []string{StateDead}
-	}
-	if f.Limit == 0 {
-		f.Limit = 1000
-	}
-	rows, err := db.Query(ctx, l.sql.deadLetters, l.group, l.topic, l.handlerID, emptyIsNull(f.IDs), emptyIsNull(f.Reasons), emptyIsNull(f.Partitions),
-		zeroIsNull(f.Since), zeroIsNull(f.Until), f.States, f.RecordKey, f.Limit)
-	if err != nil {
-		return nil, wrap("list the dead letters of "+l.topic, err)
-	}
-	letters, err := pgx.CollectRows(rows, l.scanDeadLetter)
-	return letters, wrap("list the dead letters of "+l.topic, err)
+	Fixed      bool
 }
 
 // At is a position of the ledger's topic.
@@ -115,33 +68,6 @@ func (l *Ledger) SetAsideAt(ctx context.Context, db DB) (map[At]bool, error) {
 		return nil
 	})
 	return positions, wrap("list the positions of dead letters of "+l.topic, err)
-}
-
-func (l *Ledger) scanDeadLetter(row pgx.CollectableRow) (StoredDeadLetter, error) {
-	d := StoredDeadLetter{Record: schema.Record{Topic: l.topic, LeaderEpoch: -1}}
-	var headers []byte
-	r := &d.Record
-	err := row.Scan(&d.ID, &r.Partition, &r.Offset, (*uuid.UUID)(&r.TopicID), &d.Reason, &d.Detail, &d.SQLState, &d.Column, &d.Constraint,
-		&r.Time, &r.Key, &r.Value, &d.ValueSize, &headers, &d.Parked, &d.State, &d.CreatedAt, &d.ResolvedAt, &d.Resolution, &d.FixedValue)
-	if err != nil {
-		return d, err
-	}
-	r.Headers, err = decodeHeaders(headers)
-	return d, err
-}
-
-func emptyIsNull[E any](list []E) any {
-	if len(list) == 0 {
-		return nil
-	}
-	return list
-}
-
-func zeroIsNull(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return t
 }
 
 const sqlLock = `select 1 from $consumer_offset where consumer_group = $1 and topic = $2 and partition = $3 for update`

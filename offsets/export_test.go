@@ -91,3 +91,9 @@ func replace(sql *string, old, by string) {
 	}
 	*sql = strings.Replace(*sql, old, by, 1)
 }
+
+// The bounds of a listing's pages.
+const (
+	PageLetters = pageLetters
+	PageBytes   = pageBytes
+)

@@ -18,6 +18,7 @@ type statements struct {
 	admit, admitAdvanced, find, progress string
 	setAside, blocked, forget, results   string
 	duplicates, deadLetters              string
+	lastDeadLetter, countDeadLetters     string
 	lock, resolve, resettle, setAsideAt  string
 	purgeTurn, purge, purgeNext, floors  string
 	findKey, keySizes, keySample         string
@@ -90,6 +91,8 @@ func newStatements(schema string) statements {
 		noteLabel:         in(sqlNoteLabel),
 		labels:            in(sqlLabels),
 
+		lastDeadLetter:    in(sqlLastDeadLetter),
+		countDeadLetters:  in(sqlCountDeadLetters),
 		oldestTransaction: in(sqlOldestTransaction),
 	}
 }

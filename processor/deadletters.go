@@ -56,33 +56,32 @@ type Resolved struct {
 // marks it, in the order of their offsets. It may run while the pipeline does
 // and may be run twice: a dead letter is handled once.
 //
-// A parked one is replayed with all of its record key, from the first on; the
-// first that stays makes the others wait. each, if set, is told of every dead
-// letter as it is done.
+// A parked one is replayed with all that is parked for its record key, from the
+// first on; the first that stays makes the others wait. each, if set, is told of
+// every dead letter as it is done. They are read a page at a time, see
+// [offsets.Ledger.DeadLetters]; what is set aside meanwhile stays for the next
+// replay.
 func (p *Processor) ReplayDeadLetters(ctx context.Context, filter offsets.DeadLetterFilter, opts ReplayOptions, each func(Resolved)) error {
 	pool, ledger, err := p.open(ctx)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	letters, err := ledger.DeadLetters(ctx, pool, filter)
-	if err != nil {
-		return err
+	if each == nil {
+		each = func(Resolved) {}
 	}
-	r := &letterReplay{p: p, pool: pool, ledger: ledger, opts: opts, done: map[int64]bool{}, stuck: map[string]bool{}}
-	for i := range letters {
-		chain, err := r.chain(ctx, &letters[i])
+	r := &letterReplay{p: p, pool: pool, ledger: ledger, opts: opts, each: each, walked: map[string]bool{}}
+	for d, err := range ledger.DeadLetters(ctx, pool, filter) {
 		if err != nil {
 			return err
 		}
-		for j := range chain {
-			resolved, err := r.replay(ctx, &chain[j])
-			if err != nil {
-				return fmt.Errorf("processor: replay dead letter %d (%s): %w", chain[j].ID, chain[j].Record.Position(), err)
-			}
-			if each != nil {
-				each(resolved)
-			}
+		if d.Parked && d.Record.Key != nil {
+			err = r.walk(ctx, d)
+		} else {
+			_, err = r.replay(ctx, d)
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -94,46 +93,44 @@ type letterReplay struct {
 	pool   *pgxpool.Pool
 	ledger *offsets.Ledger
 	opts   ReplayOptions
-	done   map[int64]bool  // by id
-	stuck  map[string]bool // by partition and record key: one of it stays
+	each   func(Resolved)
+	walked map[string]bool // by partition and record key: what is parked there was replayed, as far as it could be
 }
 
-// chain returns the letters to replay for one that was selected: itself, or all
-// that wait for the same record key.
-func (r *letterReplay) chain(ctx context.Context, d *offsets.StoredDeadLetter) ([]offsets.StoredDeadLetter, error) {
-	chain := []offsets.StoredDeadLetter{*d}
-	if d.Parked && d.Record.Key != nil {
-		var err error
-		chain, err = r.ledger.DeadLetters(ctx, r.pool, offsets.DeadLetterFilter{Partitions: []int32{d.Record.Partition}, RecordKey: d.Record.Key})
-		if err != nil {
-			return nil, err
-		}
-	}
-	left := chain[:0]
-	for _, c := range chain {
-		if !r.done[c.ID] {
-			r.done[c.ID] = true
-			left = append(left, c)
-		}
-	}
-	return left, nil
-}
-
-// replay handles one letter. An error ends the whole replay; a message that is
-// still at fault does not.
-func (r *letterReplay) replay(ctx context.Context, d *offsets.StoredDeadLetter) (Resolved, error) {
+// walk replays, once, all that is parked for the record key of a letter, in
+// order up to the first that stays. The others wait.
+func (r *letterReplay) walk(ctx context.Context, d *offsets.StoredDeadLetter) error {
 	line := fmt.Sprint(d.Record.Partition, string(d.Record.Key))
-	if d.Parked && r.stuck[line] {
-		return Resolved{*d, ResolutionWaiting, errors.New("one before it, of the same record key, stays")}, nil
+	if r.walked[line] {
+		return nil
 	}
+	r.walked[line] = true
+	stuck := false
+	filter := offsets.DeadLetterFilter{Partitions: []int32{d.Record.Partition}, RecordKey: d.Record.Key, Parked: true}
+	for d, err := range r.ledger.DeadLetters(ctx, r.pool, filter) {
+		switch {
+		case err != nil:
+			return err
+		case stuck:
+			r.each(Resolved{*d, ResolutionWaiting, errors.New("one before it, of the same record key, stays")})
+			continue
+		}
+		if stuck, err = r.replay(ctx, d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replay handles one letter and tells whether it stays. An error ends the whole
+// replay; a message that is still at fault does not.
+func (r *letterReplay) replay(ctx context.Context, d *offsets.StoredDeadLetter) (stays bool, err error) {
 	resolution, err := r.attempt(ctx, d)
 	if err != nil && resolution == "" {
-		return Resolved{}, err
+		return false, fmt.Errorf("processor: replay dead letter %d (%s): %w", d.ID, d.Record.Position(), err)
 	}
-	if err != nil {
-		r.stuck[line] = true
-	}
-	return Resolved{*d, resolution, err}, nil
+	r.each(Resolved{*d, resolution, err})
+	return err != nil, nil
 }
 
 // attempt is the transaction of one letter. An error beside a resolution says
@@ -191,7 +188,7 @@ func (r *letterReplay) attempt(ctx context.Context, d *offsets.StoredDeadLetter)
 // its value was not kept, with the fixed payload where there is one.
 func (r *letterReplay) record(ctx context.Context, d *offsets.StoredDeadLetter) (record *schema.Record, fixed []byte, err error) {
 	again := d.Record
-	if d.ByPosition() {
+	if d.ByPosition {
 		if again, err = fetchRecord(ctx, r.p.cfg.Kafka, d.Record); err != nil {
 			return nil, nil, err
 		}
@@ -238,35 +235,40 @@ func (r *letterReplay) effect(ctx context.Context, tx pgx.Tx, b *batch) (Resolut
 }
 
 // DiscardDeadLetters decides that the dead letters which the filter selects
-// will never be handled, and keeps the reason. It answers with how many that
-// were.
+// will never be handled, and keeps the reason. each is told of every one as it is
+// done, without its value. It answers with how many that were.
 func (p *Processor) DiscardDeadLetters(ctx context.Context, filter offsets.DeadLetterFilter, reason string, each func(offsets.StoredDeadLetter)) (int, error) {
 	pool, ledger, err := p.open(ctx)
 	if err != nil {
 		return 0, err
 	}
 	defer pool.Close()
-	letters, err := ledger.DeadLetters(ctx, pool, filter)
-	if err != nil {
-		return 0, err
-	}
+	filter.WithoutValues = true
 	n := 0
-	for i := range letters {
-		var waiting bool
-		err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
-			if err := ledger.Lock(ctx, tx, letters[i].Record.Partition); err != nil {
-				return err
-			}
-			waiting, err = ledger.Resolve(ctx, tx, &letters[i], offsets.StateDiscarded, reason, false, nil)
-			return err
-		})
+	for d, err := range ledger.DeadLetters(ctx, pool, filter) {
+		if err != nil {
+			return n, err
+		}
+		waiting, err := discard(ctx, pool, ledger, d, reason)
 		if err != nil {
 			return n, err
 		}
 		if waiting {
 			n++
-			each(letters[i])
+			each(*d)
 		}
 	}
 	return n, nil
+}
+
+// discard resolves one letter and reports whether it was still waiting.
+func discard(ctx context.Context, pool *pgxpool.Pool, ledger *offsets.Ledger, d *offsets.StoredDeadLetter, reason string) (waiting bool, err error) {
+	err = pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
+		if err := ledger.Lock(ctx, tx, d.Record.Partition); err != nil {
+			return err
+		}
+		waiting, err = ledger.Resolve(ctx, tx, d, offsets.StateDiscarded, reason, false, nil)
+		return err
+	})
+	return waiting, err
 }

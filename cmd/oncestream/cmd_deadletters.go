@@ -3,15 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/oncestream/oncestream/offsets"
-	"github.com/oncestream/oncestream/schema/tables"
 )
 
 func (a *app) deadLettersCommand() *cobra.Command {
@@ -55,30 +52,6 @@ func (a *app) letterCommand(cmd *cobra.Command, f *letterFlags, do func(ctx cont
 	return cmd
 }
 
-func (a *app) letterListCommand() *cobra.Command {
-	f := &letterFlags{states: true, limit: 1000}
-	return a.letterCommand(&cobra.Command{
-		Use:   "list FILE",
-		Short: "List dead letters",
-		Long: `list shows a line for each dead letter that waits for a decision, or that the
-flags select: where it is in the topic, why it was set aside, how old the decision
-is, and how large the payload. Those that are parked hold up the later records of
-their record key.`,
-		Example: `  oncestream dead-letters list payments.yaml
-  oncestream dead-letters list payments.yaml --reason value_range,not_null --since 24h
-  oncestream dead-letters list payments.yaml --state discarded`,
-	}, f, func(ctx context.Context, c *config, filter offsets.DeadLetterFilter, _ string) error {
-		limit := filter.Limit
-		filter.Limit++ // to see whether there are more
-		letters, now, err := readLetters(ctx, c, filter)
-		if err != nil {
-			return err
-		}
-		more := len(letters) > limit
-		return writeLetterList(a.stdout, letters[:min(len(letters), limit)], now, more)
-	})
-}
-
 func (a *app) letterShowCommand() *cobra.Command {
 	var reveal bool
 	f := &letterFlags{states: true, anyState: true}
@@ -93,61 +66,39 @@ without it, what the reason quotes of a payload is shown as "…".`,
 	}
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "show payloads")
 	return a.letterCommand(cmd, f, func(ctx context.Context, c *config, filter offsets.DeadLetterFilter, _ string) error {
-		letters, now, err := readLetters(ctx, c, filter)
-		if err != nil {
-			return err
-		}
-		if len(letters) == 0 {
-			fmt.Fprintln(a.stdout, countLetters(0))
-		}
-		for i := range letters {
-			writeLetter(a.stdout, &letters[i], now, reveal)
-		}
-		return nil
+		return withLetters(ctx, c, func(conn *pgx.Conn, ledger *offsets.Ledger, now time.Time) error {
+			shown := 0
+			for d, err := range ledger.DeadLetters(ctx, conn, filter) {
+				if err != nil {
+					return err
+				}
+				writeLetter(a.stdout, d, now, reveal)
+				shown++
+			}
+			if shown == 0 {
+				fmt.Fprintln(a.stdout, countLetters(0))
+			}
+			return nil
+		})
 	})
 }
 
-// readLetters returns the dead letters, and the database's time.
-func readLetters(ctx context.Context, c *config, filter offsets.DeadLetterFilter) (letters []offsets.StoredDeadLetter, now time.Time, err error) {
-	err = withConn(ctx, c.engine.Postgres.URL, func(conn *pgx.Conn) error {
-		if err := tables.Check(ctx, conn, c.engine.Postgres.Schema); err != nil {
-			return err
-		}
-		if err := conn.QueryRow(ctx, "select now()").Scan(&now); err != nil {
-			return fmt.Errorf("ask the database for its time: %w", err)
-		}
-		ledger := offsets.New(offsets.Options{Schema: c.engine.Postgres.Schema, Group: c.name, Topic: c.engine.Kafka.Topic, Handler: c.handler})
+// withLetters calls do with the ledger of the pipeline, registered, and the
+// database's time.
+func withLetters(ctx context.Context, c *config, do func(conn *pgx.Conn, ledger *offsets.Ledger, now time.Time) error) error {
+	return withLedger(ctx, c, func(conn *pgx.Conn, ledger *offsets.Ledger) error {
 		if err := ledger.Register(ctx, conn); err != nil {
 			return err
 		}
-		letters, err = ledger.DeadLetters(ctx, conn, filter)
-		return err
+		var now time.Time
+		if err := conn.QueryRow(ctx, "select now()").Scan(&now); err != nil {
+			return fmt.Errorf("ask the database for its time: %w", err)
+		}
+		return do(conn, ledger, now)
 	})
-	return letters, now, err
 }
 
-func writeLetterList(out io.Writer, letters []offsets.StoredDeadLetter, now time.Time, more bool) error {
-	if len(letters) > 0 {
-		w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(w, "ID\tPOSITION\tREASON\tSQLSTATE\tCOLUMN\tCONSTRAINT\tAGE\tSIZE\tSTATE")
-		for i := range letters {
-			d := &letters[i]
-			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", d.ID, d.Record.Position(), d.Reason, orDash(d.SQLState),
-				orDash(d.Column), orDash(d.Constraint), ageText(now.Sub(d.CreatedAt)), sizeText(d.ValueSize), stateText(d))
-		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
-	}
-	text := countLetters(len(letters))
-	if more {
-		text += ", and there are more: --limit shows them"
-	}
-	_, err := fmt.Fprintln(out, text)
-	return err
-}
-
-func countLetters(n int) string {
+func countLetters[N int | int64](n N) string {
 	switch n {
 	case 0:
 		return "no dead letters"

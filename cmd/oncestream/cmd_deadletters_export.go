@@ -4,11 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
+	"iter"
 	"os"
 	"time"
 	"unicode/utf8"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
 
 	"github.com/oncestream/oncestream/offsets"
@@ -31,25 +34,32 @@ out, and the line says "redacted".`,
 	cmd.Flags().BoolVar(&reveal, "reveal", false, "write payloads")
 	f := &letterFlags{states: true}
 	return a.letterCommand(cmd, f, func(ctx context.Context, c *config, filter offsets.DeadLetterFilter, _ string) error {
-		letters, _, err := readLetters(ctx, c, filter)
-		if err != nil {
-			return err
-		}
-		if out == "" {
-			return exportLetters(ctx, a.stdout, letters, reveal, nil)
-		}
-		file, err := os.OpenFile(out, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-		if err != nil {
-			return err
-		}
-		bar := a.newProgress("exported", int64(len(letters)))
-		if err := exportLetters(ctx, file, letters, reveal, bar.set); err != nil {
-			file.Close()
-			return err
-		}
-		bar.finish()
-		return file.Close()
+		filter.WithoutValues = !reveal
+		return withLetters(ctx, c, func(conn *pgx.Conn, ledger *offsets.Ledger, _ time.Time) error {
+			if out == "" {
+				return exportLetters(a.stdout, ledger.DeadLetters(ctx, conn, filter), reveal, nil)
+			}
+			counts, err := ledger.CountDeadLetters(ctx, conn, filter, offsets.GroupByReason)
+			if err != nil {
+				return err
+			}
+			bar := a.newProgress("exported", total(counts))
+			return exportFile(out, ledger.DeadLetters(ctx, conn, filter), reveal, bar)
+		})
 	})
+}
+
+func exportFile(name string, letters iter.Seq2[*offsets.StoredDeadLetter, error], reveal bool, bar *progress) error {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	if err := exportLetters(file, letters, reveal, bar.set); err != nil {
+		file.Close()
+		return err
+	}
+	bar.finish()
+	return file.Close()
 }
 
 // exportedLetter is a line of an export.
@@ -81,25 +91,47 @@ type exportedLetter struct {
 	ByPosition  bool             `json:"by_position,omitempty"` // the value is in the topic only
 }
 
+// exportedCount is a line of what list --by counts.
+type exportedCount struct {
+	By     string    `json:"by"`
+	Name   string    `json:"name"`
+	Count  int64     `json:"count"`
+	Oldest time.Time `json:"oldest"`
+	Newest time.Time `json:"newest"`
+}
+
+func writeCountsJSON(out io.Writer, by string, counts []offsets.DeadLetterCount) error {
+	encoder := json.NewEncoder(out)
+	for _, c := range counts {
+		if err := encoder.Encode(exportedCount{by, c.Name, c.Count, c.Oldest.UTC(), c.Newest.UTC()}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 type exportedHeader struct {
 	Key         string  `json:"key"`
 	Value       *string `json:"value,omitempty"`
 	ValueBase64 []byte  `json:"value_base64,omitempty"`
 }
 
-func exportLetters(ctx context.Context, out io.Writer, letters []offsets.StoredDeadLetter, reveal bool, told func(done int64)) error {
+// exportLetters writes a line for each, and tells told, if set, how many are
+// done.
+func exportLetters(out io.Writer, letters iter.Seq2[*offsets.StoredDeadLetter, error], reveal bool, told func(done int64)) error {
 	w := bufio.NewWriter(out)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
-	for i := range letters {
-		if err := ctx.Err(); err != nil {
-			return err
+	done := int64(0)
+	for d, err := range letters {
+		if err == nil {
+			err = encoder.Encode(export(d, reveal))
 		}
-		if err := encoder.Encode(export(&letters[i], reveal)); err != nil {
-			return err
+		if err != nil {
+			return errors.Join(err, w.Flush())
 		}
-		if told != nil {
-			told(int64(i + 1))
+		if done++; told != nil {
+			told(done)
 		}
 	}
 	return w.Flush()
@@ -111,7 +143,7 @@ func export(d *offsets.StoredDeadLetter, reveal bool) exportedLetter {
 		ID: d.ID, Topic: r.Topic, Partition: r.Partition, Offset: r.Offset, Time: r.Time.UTC(),
 		Reason: string(d.Reason), Detail: detailText(d.Detail, reveal), SQLState: d.SQLState, Column: d.Column, Constraint: d.Constraint,
 		Parked: d.Parked, State: d.State, CreatedAt: d.CreatedAt.UTC(), Resolution: d.Resolution,
-		ValueSize: d.ValueSize, ByPosition: d.ByPosition(), Headers: []exportedHeader{},
+		ValueSize: d.ValueSize, ByPosition: d.ByPosition, Headers: []exportedHeader{},
 	}
 	if d.State != offsets.StateDead {
 		at := d.ResolvedAt.UTC()
@@ -126,7 +158,7 @@ func export(d *offsets.StoredDeadLetter, reveal bool) exportedLetter {
 		e.Value, e.ValueBase64 = textOrBytes(r.Value)
 		e.Fixed, e.FixedBase64 = textOrBytes(d.FixedValue)
 	} else {
-		e.Redacted = r.Value != nil || d.FixedValue != nil
+		e.Redacted = d.ValueSize >= 0 && !d.ByPosition || d.Fixed
 	}
 	return e
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -67,9 +66,6 @@ func (f *letterFlags) filter(now time.Time) (offsets.DeadLetterFilter, error) {
 	filter := offsets.DeadLetterFilter{IDs: f.ids, Reasons: f.reasons, Partitions: f.partitions, States: f.state, Limit: f.limit}
 	if f.limited && f.limit <= 0 {
 		return filter, usagef("--limit must be positive (got %d)", f.limit)
-	}
-	if !f.limited {
-		filter.Limit = math.MaxInt32
 	}
 	for _, s := range f.state {
 		if s != "all" && !slices.Contains(letterStates(), s) {

@@ -17,7 +17,7 @@ func TestLetterText(t *testing.T) {
 	at := time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC)
 	d := offsets.StoredDeadLetter{
 		ID: 7, Record: schema.Record{Topic: "t", Partition: 2, Offset: 40, Time: at, Key: []byte("k\x00"), Headers: []schema.Header{{Key: "none"}}},
-		Reason: schema.ReasonTooLarge, Detail: `row "a\"b" is too large`, ValueSize: 2 << 20, Parked: true, State: offsets.StateDead, CreatedAt: at,
+		Reason: schema.ReasonTooLarge, Detail: `row "a\"b" is too large`, ValueSize: 2 << 20, ByPosition: true, Parked: true, State: offsets.StateDead, CreatedAt: at,
 	}
 	var out bytes.Buffer
 	writeLetter(&out, &d, at.Add(90*time.Minute), false)

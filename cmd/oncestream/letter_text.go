@@ -40,7 +40,7 @@ func writeLetter(out io.Writer, d *offsets.StoredDeadLetter, now time.Time, reve
 		line("header", h.Key+" = "+text)
 	}
 	line("value", valueText(d, reveal))
-	if d.FixedValue != nil {
+	if d.Fixed {
 		line("fixed value", payloadText(d.FixedValue, reveal))
 	}
 }
@@ -56,7 +56,7 @@ func valueText(d *offsets.StoredDeadLetter, reveal bool) string {
 	switch {
 	case d.ValueSize < 0:
 		return "none: a tombstone"
-	case d.ByPosition():
+	case d.ByPosition:
 		return fmt.Sprintf("%d bytes, kept by its position in the topic: it was too large to keep here", d.ValueSize)
 	}
 	return payloadText(d.Record.Value, reveal)
