@@ -167,13 +167,18 @@ func (c Config) withDefaults() (Config, error) {
 	fill(&c.Batch.MaxBytes, 8<<20)
 	fill(&c.Batch.MaxWait, 10*time.Millisecond)
 	fill(&c.Keys.PurgeEvery, time.Minute)
-	fill(&c.Retry.Initial, 50*time.Millisecond)
-	fill(&c.Retry.Max, 5*time.Second)
-	fill(&c.Retry.Attempts, 10)
+	c.Retry = c.Retry.withDefaults()
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
 	return c, errors.Join(errs...)
+}
+
+func (r Retry) withDefaults() Retry {
+	fill(&r.Initial, 50*time.Millisecond)
+	fill(&r.Max, 5*time.Second)
+	fill(&r.Attempts, 10)
+	return r
 }
 
 // fill sets v to its default where it is zero.

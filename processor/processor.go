@@ -152,18 +152,26 @@ func (p *Processor) prepare(ctx context.Context, conn *pgx.Conn, ledger *offsets
 	return p.decoder.prepare(ctx, conn)
 }
 
-// untilReachable waits for a database that is starting or not there yet. What a
-// database answers about us (a wrong password, no such database) is final.
+// untilReachable is UntilReachable by the configuration.
 func (p *Processor) untilReachable(ctx context.Context, f func(context.Context) error) error {
+	return UntilReachable(ctx, p.cfg.Logger, p.cfg.Retry, f)
+}
+
+// UntilReachable calls f until the database has answered, for a minute at most:
+// it may be starting, or not be there yet. What a database answers about us (a
+// wrong password, no such database) is final, and so is every other error of f.
+// Whoever asks the database before [New] has to do the same as [Processor.Run],
+// or a start beside a restart of the database would fail.
+func UntilReachable(ctx context.Context, log *slog.Logger, retry Retry, f func(context.Context) error) error {
 	deadline := time.Now().Add(reachTimeout)
-	pause := p.cfg.Retry.newBackOff()
+	pause := retry.withDefaults().newBackOff()
 	for {
 		err := f(ctx)
 		if err == nil || ctx.Err() != nil || classify(err) != outage || refused(err) || time.Now().After(deadline) {
 			return err
 		}
 		d := pause.NextBackOff()
-		p.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "the database cannot be reached; will try again", slog.Duration("pause", d), slog.Any("reason", err))
+		log.LogAttrs(ctx, slog.LevelWarn, "the database cannot be reached; will try again", slog.Duration("pause", d), slog.Any("reason", err))
 		if err := sleep(ctx, d); err != nil {
 			return err
 		}

@@ -77,9 +77,13 @@ func (a *app) runPipeline(ctx context.Context, c *config, file string, toEnd boo
 		return err
 	}
 	defer stopSeen()
-	p, err := a.openPipeline(ctx, c)
-	if err != nil {
+	var p *processor.Processor
+	err = processor.UntilReachable(ctx, a.log, c.engine.Retry, func(ctx context.Context) (err error) {
+		p, err = a.openPipeline(ctx, c)
 		return err
+	})
+	if err != nil {
+		return stoppedEarly(ctx, err, toEnd)
 	}
 	run := p.Run
 	if toEnd {
@@ -90,6 +94,16 @@ func (a *app) runPipeline(ctx context.Context, c *config, file string, toEnd boo
 	stop()
 	if errors.Is(err, processor.ErrHalted) {
 		return halts.explain(err, file)
+	}
+	return stoppedEarly(ctx, err, toEnd)
+}
+
+// stoppedEarly is nil where a run was asked to stop while it still waited for the
+// database or the topic: that is a graceful stop as any other, unless an end had
+// to be reached.
+func stoppedEarly(ctx context.Context, err error, toEnd bool) error {
+	if ctx.Err() != nil && !toEnd && errors.Is(err, context.Canceled) {
+		return nil
 	}
 	return err
 }

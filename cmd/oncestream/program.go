@@ -64,7 +64,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNew):
+	case errors.Is(err, errNew), errors.Is(err, errTorture):
 		return exitNew
 	case isUsage(err):
 		return exitUsage
@@ -116,7 +116,7 @@ makes no sense, 3 a replay found something new.`,
 	flags.StringVar(&a.logFormat, "log-format", "", "how log lines are written where stderr is no terminal: text or json (environment: ONCESTREAM_LOG_FORMAT; default text)")
 	flags.StringVar(&a.logLevel, "log-level", "", "the least level that is logged: debug, info, warn or error (environment: ONCESTREAM_LOG_LEVEL; default info)")
 	root.AddCommand(a.runCommand(), a.migrateCommand(), a.produceCommand(), a.statusCommand(),
-		a.replayCommand(), a.keysCommand(), a.offsetsCommand(), a.deadLettersCommand(), a.lintCommand(), a.demoCommand(), a.versionCommand())
+		a.replayCommand(), a.keysCommand(), a.offsetsCommand(), a.deadLettersCommand(), a.lintCommand(), a.demoCommand(), a.tortureCommand(), a.versionCommand())
 	addExamples(root)
 	return root
 }

@@ -27,20 +27,10 @@ type Process struct {
 // If the test fails, the end of what it said is logged.
 func StartProcess(tb testing.TB, cmd *exec.Cmd) *Process {
 	tb.Helper()
-	p := &Process{name: cmd.String(), output: newOutput()}
-	cmd.Stdout, cmd.Stderr = p.output, p.output
-	// A grandchild that keeps the pipe open must not keep us.
-	cmd.WaitDelay = 5 * time.Second
-	c, err := startChild(cmd, "")
+	p, err := StartCommand(cmd)
 	if err != nil {
-		tb.Fatalf("processortest: start %s: %v", p.name, err)
+		tb.Fatal(err)
 	}
-	p.child = c
-	// Ends with the process.
-	go func() {
-		<-c.done
-		p.output.close()
-	}()
 	tb.Cleanup(func() {
 		p.Kill()
 		if tb.Failed() {
@@ -48,6 +38,31 @@ func StartProcess(tb testing.TB, cmd *exec.Cmd) *Process {
 		}
 	})
 	return p
+}
+
+// StartCommand is [StartProcess] outside of a test: the caller kills the process.
+// Where cmd has a Stdout or a Stderr of its own, that is not gathered.
+func StartCommand(cmd *exec.Cmd) (*Process, error) {
+	p := &Process{name: cmd.String(), output: newOutput()}
+	if cmd.Stdout == nil {
+		cmd.Stdout = p.output
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = p.output
+	}
+	// A grandchild that keeps the pipe open must not keep us.
+	cmd.WaitDelay = 5 * time.Second
+	c, err := startChild(cmd, "")
+	if err != nil {
+		return nil, fmt.Errorf("processortest: start %s: %w", p.name, err)
+	}
+	p.child = c
+	// Ends with the process.
+	go func() {
+		<-c.done
+		p.output.close()
+	}()
+	return p, nil
 }
 
 // outputTail is how many lines are shown of a process whose test failed.
@@ -70,12 +85,18 @@ func (p *Process) Pause() error { return p.pause() }
 // Resume lets a paused process go on.
 func (p *Process) Resume() error { return p.resume() }
 
+// Ended is closed when the process has ended.
+func (p *Process) Ended() <-chan struct{} { return p.done }
+
+// ExitCode is the code of a process that has ended, -1 if a signal ended it.
+func (p *Process) ExitCode() int { return p.cmd.ProcessState.ExitCode() }
+
 // Wait waits until the process has ended and returns its exit code, -1 if a
 // signal ended it.
 func (p *Process) Wait(ctx context.Context) (code int, err error) {
 	select {
 	case <-p.done:
-		return p.cmd.ProcessState.ExitCode(), nil
+		return p.ExitCode(), nil
 	case <-ctx.Done():
 		return 0, fmt.Errorf("processortest: %s has not ended: %w", p.name, ctx.Err())
 	}

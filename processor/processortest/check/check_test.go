@@ -52,6 +52,7 @@ func honest() *check.History {
 	h.Faults = []check.Fault{{Row: 1, Kind: "kill", At: began, Struck: true}}
 	h.Commits = []check.Commit{{Worker: "w1", At: began, Outcome: "committed"}, {Worker: "w2", At: began, Ended: true}}
 	h.Halts = []check.Halt{{Partition: 1, Code: "log_truncated", At: 5, Stood: 5, Seen: "log_truncated"}}
+	h.Exits = []check.Exit{{Worker: "w2", Life: 1, At: began, Code: -1, Awaited: true}}
 	h.Samples = []check.Sample{{At: began, Sum: "0.00"}}
 	return h
 }
@@ -97,6 +98,7 @@ func TestTampered(t *testing.T) {
 		{"a record came later", func(h *check.History) {
 			h.Records = append(h.Records, check.Record{Partition: 1, Offset: 20, ID: "late", Amount: "1"})
 		}, "I8"},
+		{"a worker ended by itself", func(h *check.History) { h.Exits[0].Awaited = false }, "I8"},
 		{"nobody asked what became of a COMMIT", func(h *check.History) { h.Commits[0].Outcome = "" }, "I10"},
 		{"a poison record was swallowed", func(h *check.History) { h.DeadLetters = nil }, "I1 I11"},
 		{"a poison record is there twice", func(h *check.History) { h.DeadLetters = append(h.DeadLetters, h.DeadLetters[0]) }, "I11"},

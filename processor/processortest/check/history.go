@@ -17,6 +17,7 @@ type History struct {
 	Commits     []Commit
 	Halts       []Halt
 	Samples     []Sample
+	Exits       []Exit
 }
 
 // Run is the run as a whole.
@@ -110,7 +111,9 @@ type Fault struct {
 // Commit is a COMMIT that a worker has had no answer to.
 type Commit struct {
 	Worker string
-	At     time.Time
+	// Life counts the starts of the worker's process.
+	Life int
+	At   time.Time
 	// Outcome is "committed", "aborted" or "fenced"; empty where the worker has
 	// not found out, and ended, or was ended, first.
 	Outcome string
@@ -138,4 +141,15 @@ type Sample struct {
 	Lag     int64
 	// Handled is how many records had been passed.
 	Handled int64
+}
+
+// Exit is the end of a worker's process.
+type Exit struct {
+	Worker string
+	Life   int
+	At     time.Time
+	// Code is its exit code, -1 where a signal has ended it.
+	Code int
+	// Awaited says that somebody has ended it.
+	Awaited bool
 }

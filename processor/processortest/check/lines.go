@@ -100,5 +100,6 @@ func (h *History) lists() map[string]list {
 		"append": listOf[Append]{&h.Appended}, "balance": listOf[Balance]{&h.Balances}, "counter": listOf[Counter]{&h.Counters},
 		"dead letter": listOf[DeadLetter]{&h.DeadLetters}, "position": listOf[Position]{&h.Positions}, "fault": listOf[Fault]{&h.Faults},
 		"commit": listOf[Commit]{&h.Commits}, "halt": listOf[Halt]{&h.Halts}, "sample": listOf[Sample]{&h.Samples},
+		"exit": listOf[Exit]{&h.Exits},
 	}
 }

@@ -13,6 +13,12 @@ func (l *log) liveness(v *Verdict) {
 	case l.Run.Drained.Sub(l.Run.Healed) > l.Run.Limit:
 		v.violate("it took %v after the last fault, %v is the limit", l.Run.Drained.Sub(l.Run.Healed), l.Run.Limit)
 	}
+	for _, e := range l.Exits {
+		v.Checked++
+		if !e.Awaited {
+			v.violate("%s ended by itself at %s, exit code %d", e.Worker, e.At.Format(clock), e.Code)
+		}
+	}
 	for _, p := range l.Positions {
 		v.Checked++
 		if p.State == "halted" {

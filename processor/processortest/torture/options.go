@@ -1,0 +1,145 @@
+package torture
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/oncestream/oncestream/processor/processortest/check"
+)
+
+// Options says how a run is made. The zero value of a field means its default.
+type Options struct {
+	// Program is the command line of the program under test; `run FILE` and flags
+	// are added. Defaults to this very program.
+	Program []string
+	// Environment is that of the workers. Defaults to this process's.
+	Environment []string
+	// Seed decides what is sent and which faults strike. Defaults to 1.
+	Seed uint64
+	// For is how long faults strike. Defaults to 1 minute.
+	For time.Duration
+	// Faults are the names of the faults, see [Faults]. Defaults to all that this
+	// machine can carry.
+	Faults []string
+	// Broker is "kfake", a Kafka in this process, or "kafka", a real one.
+	// Defaults to "kfake".
+	Broker string
+	// Workers is the number of processes, Partitions that of the topic, Rate how
+	// many records are sent a second. Default to 3, 6 and 1,000.
+	Workers, Partitions, Rate int
+	// Limit is how long what is left may take after everything has healed.
+	// Defaults to 1 minute.
+	Limit time.Duration
+	// Folder is where the logs, the history and the report are kept. Defaults to a
+	// new temporary folder.
+	Folder string
+	// Say is told of each step. Defaults to nothing.
+	Say func(format string, args ...any)
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if len(o.Program) == 0 {
+		program, err := os.Executable()
+		if err != nil {
+			return o, fmt.Errorf("torture: which program to run: %w", err)
+		}
+		o.Program = []string{program}
+	}
+	o.Seed, o.For, o.Limit = cmp.Or(o.Seed, 1), cmp.Or(o.For, time.Minute), cmp.Or(o.Limit, time.Minute)
+	o.Broker = cmp.Or(o.Broker, "kfake")
+	o.Workers, o.Partitions, o.Rate = cmp.Or(o.Workers, 3), cmp.Or(o.Partitions, 6), cmp.Or(o.Rate, 1000)
+	if o.Say == nil {
+		o.Say = func(string, ...any) {}
+	}
+	var errs []error
+	for name, n := range map[string]int{"workers": o.Workers, "partitions": o.Partitions, "rate": o.Rate, "for": int(o.For), "limit": int(o.Limit)} {
+		if n < 0 {
+			errs = append(errs, fmt.Errorf("torture: %s: must be positive (got %d)", name, n))
+		}
+	}
+	if o.Broker != "kfake" && o.Broker != "kafka" {
+		errs = append(errs, fmt.Errorf("torture: broker: must be kfake or kafka (got %q)", o.Broker))
+	}
+	for _, name := range o.Faults {
+		if !slices.ContainsFunc(Faults(), func(f Fault) bool { return f.Name == name }) {
+			errs = append(errs, fmt.Errorf("torture: no fault %q; there are %s", name, strings.Join(faultNames(), ", ")))
+		}
+	}
+	if o.Folder == "" && len(errs) == 0 {
+		var err error
+		o.Folder, err = os.MkdirTemp("", "oncestream-torture-")
+		errs = append(errs, err)
+	}
+	return o, errors.Join(errs...)
+}
+
+// String is what repeats the run.
+func (o Options) String() string {
+	return fmt.Sprintf("--seed %d --for %v --broker %s --workers %d --partitions %d --rate %d --faults %s",
+		o.Seed, o.For, o.Broker, o.Workers, o.Partitions, o.Rate, strings.Join(o.Faults, ","))
+}
+
+// Result is what came of a run.
+type Result struct {
+	Options  Options
+	History  *check.History
+	Verdicts []check.Verdict
+	// NotRun are the faults that were left out, each with the reason.
+	NotRun map[string]string
+}
+
+// Missed returns the faults that were made and never struck anything: a run in
+// which a fault has missed proves nothing about it.
+func (r Result) Missed() (names []string) {
+	struck := map[string]bool{}
+	for _, f := range r.History.Faults {
+		struck[f.Kind] = struck[f.Kind] || f.Struck
+	}
+	for name, hit := range struck {
+		if !hit {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Fault is something that can be done to a run.
+type Fault struct {
+	// Row is its number in the project's list of faults.
+	Row int
+	// Name is how it is asked for, What says what is done.
+	Name, What string
+	// Real says that it needs a real broker.
+	Real bool
+	// lane tells faults that may strike at the same time from those that may not.
+	lane lane
+	// strike makes the fault and undoes it, and answers whether it hit anything.
+	strike func(ctx context.Context, w *world, r *dice) (detail string, struck bool, err error)
+}
+
+// lane is a sequence of faults; the lanes run side by side.
+type lane int
+
+const (
+	processes lane = iota
+	services
+)
+
+// Faults are all faults, in the order of their rows.
+func Faults() []Fault {
+	return slices.Concat(processFaults(), postgresFaults(), linkFaults(), kafkaFaults())
+}
+
+func faultNames() (names []string) {
+	for _, f := range Faults() {
+		names = append(names, f.Name)
+	}
+	return names
+}
