@@ -71,6 +71,7 @@ func (s *groupSource) options() []kgo.Opt {
 	opts := slices.Concat(s.e.cfg.Kafka.clientOptions(), s.memberOptions(), []kgo.Opt{
 		kgo.ConsumeTopics(s.topic),
 		kgo.BlockRebalanceOnPoll(),
+		kgo.MetadataMaxAge(metadataMaxAge),
 		kgo.AutoCommitMarks(), kgo.AutoCommitInterval(time.Second),
 		kgo.OnPartitionsAssigned(s.assigned),
 		kgo.OnPartitionsRevoked(s.revoked),
@@ -84,6 +85,10 @@ func (s *groupSource) options() []kgo.Opt {
 	}
 	return append(opts, s.e.cfg.Kafka.Options...)
 }
+
+// metadataMaxAge is the time until partitions that are added are noticed. The
+// client's own age of five minutes would be their delay.
+const metadataMaxAge = 10 * time.Second
 
 // placeholders replaces the group's own offsets: what Kafka has stored decides
 // nothing. The partitions are paused, so nothing is fetched from here.
