@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/agnivade/levenshtein"
@@ -178,17 +179,23 @@ func (k Kafka) start(ctx context.Context, client *kgo.Client, t Topic) ([]offset
 }
 
 // awaitTopic inspects the topic, and waits for it to be created unless the
-// configuration requires it. A broker that does not answer is asked again
-// until ctx ends; what it answers about us (TLS, SASL) is final.
+// configuration requires it. Brokers at whose address nobody listens are waited
+// for a minute, as the database is; what an answer says about us (TLS, SASL) is
+// final.
 func awaitTopic(ctx context.Context, client *kgo.Client, cfg Config) (Topic, error) {
 	first, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	deadline := time.Now().Add(reachTimeout)
 	for attempt := first; ; attempt = ctx {
 		t, err := inspect(attempt, client, cfg.Kafka)
-		if !errors.Is(err, ErrNoTopic) || cfg.Kafka.RequireTopic {
+		switch {
+		case errors.Is(err, ErrNoTopic) && !cfg.Kafka.RequireTopic:
+			cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "the topic does not exist; waiting for it to be created", slog.Any("reason", err))
+		case errors.Is(err, syscall.ECONNREFUSED) && time.Now().Before(deadline):
+			cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "the brokers cannot be reached; will try again", slog.Duration("pause", topicCheck), slog.Any("reason", err))
+		default:
 			return t, err
 		}
-		cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "the topic does not exist; waiting for it to be created", slog.Any("reason", err))
 		if err := sleep(ctx, topicCheck); err != nil {
 			return t, err
 		}
