@@ -14,6 +14,7 @@ type statements struct {
 	started, start                       string
 	claim, identity, reclaim             string
 	release, halt, holder                string
+	haltRefused, decided                 string
 	advance, look, account               string
 	admit, admitAdvanced, find, progress string
 	setAside, blocked, forget, results   string
@@ -55,6 +56,8 @@ func newStatements(schema string) statements {
 		release:       in(sqlRelease),
 		halt:          in(sqlHalt),
 		holder:        in(sqlHolder),
+		haltRefused:   in(sqlHaltRefused),
+		decided:       in(sqlDecided),
 		advance:       in(sqlAdvance),
 		look:          in(sqlLook),
 		account:       in(sqlAccount),
