@@ -12,13 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncestream/oncestream/offsets"
+	"github.com/oncestream/oncestream/schema"
 )
 
 // Topic is what a broker says of a topic.
@@ -109,7 +109,7 @@ func similar(ctx context.Context, admin *kadm.Client, name string) string {
 	if err != nil {
 		return ""
 	}
-	names := slices.DeleteFunc(all.Names(), func(other string) bool { return levenshtein.ComputeDistance(name, other) > 1+len(name)/4 })
+	names := schema.Similar(name, all.Names())
 	if len(names) == 0 {
 		return ""
 	}
