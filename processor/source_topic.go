@@ -122,6 +122,7 @@ func diagnose(k Kafka, err error) error {
 	var record tls.RecordHeaderError
 	var verify *tls.CertificateVerificationError
 	addresses := strings.Join(k.Brokers, ", ")
+	encrypted := k.TLS != nil || k.RenewTLS != nil
 	var hint string
 	switch {
 	case errors.As(err, &record):
@@ -134,13 +135,13 @@ func diagnose(k Kafka, err error) error {
 		hint = "the broker does not offer sasl.mechanism " + k.SASL.Mechanism
 	case errors.Is(err, kerr.IllegalSaslState):
 		hint = "the listener does not ask for SASL: leave sasl out, or use the address of its SASL listener"
-	case errors.Is(err, io.EOF) && k.TLS == nil && k.SASL.Mechanism == "":
+	case errors.Is(err, io.EOF) && !encrypted && k.SASL.Mechanism == "":
 		hint = "the broker closed the connection at the first request: its listener expects TLS (set tls) or SASL (set sasl)"
 	case errors.Is(err, io.EOF) && k.SASL.Mechanism != "":
 		hint = "the broker closed the connection while we signed in: it refused the user or the password in sasl, or its listener expects TLS or no SASL"
 	case errors.Is(err, io.EOF):
 		hint = "the broker closed the connection: its listener does not speak TLS (leave tls out), or expects SASL (set sasl)"
-	case timedOut(err) && k.TLS != nil:
+	case timedOut(err) && encrypted:
 		hint = "no answer to our TLS greeting: the listener does not speak TLS (leave tls out), or the address is wrong"
 	case timedOut(err):
 		hint = "no answer in time: check the addresses, and whether the listener expects TLS"
