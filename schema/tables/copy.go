@@ -31,6 +31,9 @@ type Copied struct {
 	Tables []CopiedTable
 	// LeftOut is what a copy lacks, and why.
 	LeftOut []LeftOut
+	// SearchPath are the schemas in which the connection looks for a bare name, in
+	// order. With the copies' schema put before them, bare names mean the copies.
+	SearchPath []string
 }
 
 // CopiedTable is one copy.

@@ -11,6 +11,9 @@ import (
 
 // choose finds the tables to be copied, while the caller's search path holds.
 func (c *copier) choose(ctx context.Context) error {
+	if err := c.tx.QueryRow(ctx, "select current_schemas(false)::text[]").Scan(&c.done.SearchPath); err != nil {
+		return err
+	}
 	for _, name := range c.opts.Rows {
 		if err := c.chooseNamed(ctx, name, true); err != nil {
 			return err
@@ -64,9 +67,7 @@ const (
 func (c *copier) allTables(ctx context.Context) ([]uint32, error) {
 	schemas := c.opts.Schemas
 	if len(schemas) == 0 {
-		if err := c.tx.QueryRow(ctx, "select current_schemas(false)::text[]").Scan(&schemas); err != nil {
-			return nil, err
-		}
+		schemas = c.done.SearchPath
 	}
 	rows, err := c.tx.Query(ctx, `select c.oid from pg_class c join pg_namespace n on n.oid = c.relnamespace
 		where n.nspname = any ($1) and n.nspname <> $2 and c.relkind in ('r', 'p') and c.relpersistence <> 't'
