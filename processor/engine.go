@@ -203,6 +203,11 @@ func (e *engine) beginning(ctx context.Context, partition int32) (int64, error) 
 	if known {
 		return 0, nil // not looked at
 	}
+	// The partition is new, or the database has gone back: perhaps to a moment
+	// before the handler.
+	if err := e.ledger.Register(ctx, e.pool); err != nil {
+		return 0, err
+	}
 	return e.source.logStart(ctx, partition)
 }
 
@@ -274,6 +279,7 @@ func (e *engine) lookAtHolder(ctx context.Context, log *slog.Logger, partition i
 
 // pause waits before another attempt, and says why.
 func (e *engine) pause(ctx context.Context, log *slog.Logger, what string, err error, d time.Duration) error {
+	err = elsewhere(e.pool, err)
 	log.LogAttrs(ctx, slog.LevelWarn, "will try again", slog.String("what", what), slog.Duration("pause", d), slog.Any("reason", err))
 	if e.cfg.Hooks.Retrying != nil {
 		e.cfg.Hooks.Retrying(what, err, d)

@@ -112,6 +112,10 @@ func (p *Processor) run(ctx context.Context, toEnd bool) error {
 		e.purgeKeys(intake)
 		return nil
 	})
+	g.Go(func() error {
+		e.watchClaims(intake)
+		return nil
+	})
 	if toEnd {
 		g.Go(func() error {
 			defer stop()
@@ -130,7 +134,7 @@ func (p *Processor) open(ctx context.Context) (*pgxpool.Pool, *offsets.Ledger, e
 	}
 	ledger := offsets.New(offsets.Options{Schema: p.cfg.Postgres.Schema, Group: p.cfg.Group, Topic: p.cfg.Kafka.Topic, Handler: p.handler})
 	err = p.untilReachable(ctx, func(ctx context.Context) error {
-		return pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return p.prepare(ctx, c.Conn(), ledger) })
+		return elsewhere(pool, pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return p.prepare(ctx, c.Conn(), ledger) }))
 	})
 	if err != nil {
 		pool.Close()

@@ -31,6 +31,7 @@ type worker struct {
 	// done is closed when the goroutine has ended; claim may be read then.
 	done    chan struct{}
 	claim   offsets.Claim
+	stands  atomic.Pointer[offsets.Claim] // claim while it is held, for watchClaims
 	history *history
 	held    bool        // claim is ours, as far as we know
 	paused  atomic.Bool // by the source, because the queue is full
@@ -96,7 +97,8 @@ func (w *worker) hold(intake, work context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.claim, w.held = claim, true
+	w.stand(claim)
+	w.held = true
 	if w.history, err = w.e.recall(intake, w); err != nil {
 		return err
 	}
@@ -105,14 +107,8 @@ func (w *worker) hold(intake, work context.Context) error {
 	w.pulse.begin(claim.Next)
 	w.e.source.seek(w, claim)
 	err = w.work(intake, work)
-	if errors.Is(err, offsets.ErrWentBack) {
-		w.e.forget(w.partition)
-	}
 	if classify(err) == superseded {
-		w.held = false
-		w.log.LogAttrs(work, slog.LevelWarn, "lost ownership of the partition; dropping what was read and claiming again while the group lists it",
-			slog.Any("reason", err))
-		call2(w.e.cfg.Hooks.Fenced, w.e.cfg.Kafka.Topic, w.claim)
+		w.lose(work, err)
 	}
 	return err
 }
@@ -217,7 +213,8 @@ func (w *worker) pass(intake, work context.Context, b *batch) error {
 	for attempt := 1; ; attempt++ {
 		next, err := w.e.transact(work, w.claim, b, w.history)
 		if err == nil {
-			w.claim, w.moved = next, true
+			w.stand(next)
+			w.moved = true
 			w.pulse.pass(next.Next)
 			w.e.source.publish(w, next)
 			return nil
@@ -309,7 +306,7 @@ func (w *worker) resolve(work context.Context, b *batch, cause error) (committed
 		return false, err
 	}
 	from := w.claim.Next
-	w.claim = next
+	w.stand(next)
 	committed = next.Next == b.to.Next
 	w.log.LogAttrs(work, slog.LevelWarn, "a COMMIT had no answer; claimed again to see what became of it",
 		slog.Bool("committed", committed), slog.Int64("from", from), slog.Int64("to", b.to.Next), slog.Any("reason", cause))
