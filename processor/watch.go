@@ -75,7 +75,7 @@ func (w *worker) lose(ctx context.Context, reason error) {
 	w.held = false
 	w.stands.Store(nil)
 	text := "lost ownership of the partition; dropping what was read and claiming again while the group lists it"
-	if errors.Is(reason, offsets.ErrWentBack) {
+	if w.wentBack = errors.Is(reason, offsets.ErrWentBack); w.wentBack {
 		w.e.forget(w.partition)
 		text = "the database went back: a restore or a failover has lost commits, effects, keys and offset together; " +
 			"claiming again and doing again what was lost, while the group lists the partition"
