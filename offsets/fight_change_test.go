@@ -26,7 +26,7 @@ func TestFightChanges(t *testing.T) {
 	for _, row := range f.db.Rows(brokenPromises) {
 		t.Errorf("seed %d: %s", f.seed, row[0])
 	}
-	changes, err := f.ledger.Changes(t.Context(), f.db.Pool, operatorChanges)
+	changes, err := f.ledger.Changes(t.Context(), f.db.Pool, fightPartitions*operatorChanges)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +51,8 @@ func (o *operator) run(ctx context.Context, ended *sync.Map) error {
 		if err != nil {
 			return err
 		}
-		if len(progress) > 0 {
-			err = o.change(ctx, progress[o.random.IntN(len(progress))])
+		if n := len(progress); n > 0 {
+			err = o.change(ctx, progress[o.random.IntN(n):])
 		}
 		if err != nil {
 			return err
@@ -62,21 +62,26 @@ func (o *operator) run(ctx context.Context, ended *sync.Map) error {
 	return nil
 }
 
-func (o *operator) change(ctx context.Context, p offsets.Progress) error {
-	c := offsets.Change{Partition: p.Partition, Action: offsets.Rewind, To: max(0, p.Next-o.random.Int64N(30))}
-	if o.random.IntN(3) == 0 {
-		c.Action, c.To = offsets.Skip, min(fightRecords, p.Next+1+o.random.Int64N(10))
+// change moves some partitions at once, each in its own direction.
+func (o *operator) change(ctx context.Context, progress []offsets.Progress) error {
+	var changes []offsets.Change
+	rewinds := 0
+	for _, p := range progress {
+		c := offsets.Change{Partition: p.Partition, Action: offsets.Rewind, To: max(0, p.Next-o.random.Int64N(30))}
+		if o.random.IntN(3) == 0 {
+			c.Action, c.To = offsets.Skip, min(fightRecords, p.Next+1+o.random.Int64N(10))
+		} else {
+			rewinds++
+		}
+		changes = append(changes, c)
 	}
-	_, err := o.ledger.Apply(ctx, o.db.Pool, []offsets.Change{c}, offsets.Note{By: "operator", Reason: "a test"}, 0)
+	_, err := o.ledger.Apply(ctx, o.db.Pool, changes, offsets.Note{By: "operator", Reason: "a test"}, 0)
 	if _, refused := errors.AsType[*offsets.RefusedChange](err); refused {
 		o.refused++
 		return nil
 	}
 	if err == nil {
-		o.done++
-	}
-	if err == nil && c.Action == offsets.Rewind {
-		o.rewinds++
+		o.done, o.rewinds = o.done+len(changes), o.rewinds+rewinds
 	}
 	return err
 }

@@ -24,7 +24,7 @@ type statements struct {
 	purgeTurn, purge, purgeNext, floors  string
 	findKey, keySizes, keySample         string
 	standing, standingLocked             string
-	change, changes                      string
+	change, changes, moves               string
 	environment, environmentLocked       string
 	label, relabel, noteLabel, labels    string
 	oldestTransaction                    string
@@ -87,6 +87,7 @@ func newStatements(schema string) statements {
 		standingLocked:    in(sqlStandingLocked),
 		change:            in(sqlChange),
 		changes:           in(sqlChanges),
+		moves:             in(sqlMoves),
 		environment:       in(sqlEnvironment),
 		environmentLocked: in(sqlEnvironmentLocked),
 		label:             in(sqlLabel),
