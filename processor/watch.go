@@ -74,12 +74,13 @@ func (w *worker) stand(c offsets.Claim) {
 func (w *worker) lose(ctx context.Context, reason error) {
 	w.held = false
 	w.stands.Store(nil)
-	text := "lost ownership of the partition; dropping what was read and claiming again while the group lists it"
-	if w.wentBack = errors.Is(reason, offsets.ErrWentBack); w.wentBack {
+	about := []slog.Attr{slog.Int64("offset", w.claim.Next), slog.Any("reason", reason)}
+	if errors.Is(reason, offsets.ErrWentBack) {
 		w.e.forget(w.partition)
-		text = "the database went back: a restore or a failover has lost commits, effects, keys and offset together; " +
-			"claiming again and doing again what was lost, while the group lists the partition"
+		w.log.LogAttrs(ctx, slog.LevelWarn, "the database went back: a restore or a failover has lost commits, effects, keys and offset together; "+
+			"claiming again and doing again what was lost, while the group lists the partition", about...)
+	} else {
+		w.log.LogAttrs(ctx, slog.LevelWarn, "lost ownership of the partition; dropping what was read and claiming again while the group lists it", about...)
 	}
-	w.log.LogAttrs(ctx, slog.LevelWarn, text, slog.Int64("offset", w.claim.Next), slog.Any("reason", reason))
 	call2(w.e.cfg.Hooks.Fenced, w.e.cfg.Kafka.Topic, w.claim)
 }
