@@ -17,7 +17,8 @@ type Action string
 // The actions.
 const (
 	// Rewind sets the position back: records are read again. Their keys are
-	// known, so their effects are not repeated.
+	// known, so their effects are not repeated. A partition that is halted may be
+	// set to where it stands, which opens it once its cause is put right.
 	Rewind Action = "rewind"
 	// Skip sets the position forward: the records between are left out.
 	Skip Action = "skip"
@@ -181,6 +182,7 @@ func (p *Planned) judge() string {
 		return ""
 	case !here:
 		return fmt.Sprintf("the stored offset %d is of %s, and the topic that is there now is %s: adopt takes the position over", p.Next, p.Stored, p.Identity)
+	case p.Action == Rewind && p.To == p.Next && p.State == "halted": // opens it where it stands
 	case p.Action == Rewind && p.To >= p.Next:
 		return fmt.Sprintf("the stored offset is %d, and a rewind goes back: to leave records out say skip", p.Next)
 	case p.Action == Skip && p.To <= p.Next:

@@ -81,3 +81,33 @@ func TestHaltRefused(t *testing.T) {
 	db.Exec(`update consumer_offset set epoch = epoch + 1, state = 'open', reason = null`)
 	note(elsewhere, false, "open")
 }
+
+// Proves that a halted partition can be opened where it stands, which reads
+// nothing again and is written down, and that one which is open cannot.
+func TestOpenedWhereItStands(t *testing.T) {
+	db := tablestest.New(t)
+	ledger := newLedger(t, db)
+	claims, _, err := ledger.Claim(t.Context(), db.Pool, "A", offsets.Identity{ClusterID: "c", TopicID: [16]byte{1}}, []offsets.Assigned{{Partition: 0, Start: 7}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func() error {
+		_, err := ledger.Apply(t.Context(), db.Pool, []offsets.Change{{Action: offsets.Rewind, To: 7}}, offsets.Note{By: "ada", Reason: "the table is back"}, 0)
+		return err
+	}
+	if err := open(); err == nil {
+		t.Error("an open partition was opened")
+	}
+	if err := ledger.Halt(t.Context(), db.Pool, claims[0], "because"); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(); err != nil {
+		t.Error(err)
+	}
+	if got := db.Value(`select format('%s %s %s %s', state, next_offset, rewound, epoch) from consumer_offset`); got != "open 7 0 2" {
+		t.Errorf("state, next, rewound, epoch: %s", got)
+	}
+	if got := db.Value(`select count(*) from offset_change`); got != "1" {
+		t.Errorf("%s changes were written down", got)
+	}
+}
