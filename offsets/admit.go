@@ -134,7 +134,7 @@ func (l *Ledger) Admit(ctx context.Context, tx pgx.Tx, entries []Entry) ([]Admis
 	if err != nil {
 		return nil, err
 	}
-	rows, err := tx.Query(ctx, l.sql.admit, f.args(l.handlerID)...)
+	rows, err := tx.Query(ctx, l.sql.admit, f.args(l.id())...)
 	if err == nil {
 		err = f.readInserted(rows)
 	}
@@ -149,7 +149,7 @@ func (l *Ledger) Admit(ctx context.Context, tx pgx.Tx, entries []Entry) ([]Admis
 // later record stand for the first one.
 func (l *Ledger) fold(entries []Entry, partition int32) (*folded, error) {
 	f := newFolded(entries)
-	if l.handlerID == 0 {
+	if l.id() == 0 {
 		return nil, l.admitError(f, errors.New("the handler has no id yet; call Register first"))
 	}
 	for i := range entries {
@@ -172,7 +172,7 @@ func (l *Ledger) admitError(f *folded, err error) error {
 // is accounted for: inserted + found = sent.
 func (l *Ledger) resolve(ctx context.Context, tx pgx.Tx, f *folded) ([]Admission, error) {
 	if lost := f.lost(); len(lost) > 0 {
-		rows, err := tx.Query(ctx, l.sql.find, column{f.entries, lost, keyCell}, l.handlerID)
+		rows, err := tx.Query(ctx, l.sql.find, column{f.entries, lost, keyCell}, l.id())
 		if err == nil {
 			err = f.readFound(rows)
 		}

@@ -42,7 +42,7 @@ func (l *Ledger) AdvanceAndAdmit(ctx context.Context, tx pgx.Tx, c Claim, to Pos
 func (l *Ledger) sendBoth(ctx context.Context, tx pgx.Tx, c Claim, to Position, f *folded) (moved int64, err error) {
 	var batch pgx.Batch
 	batch.Queue(l.sql.advance, l.advanceArgs(c, to)...)
-	batch.Queue(l.sql.admitAdvanced, append(f.args(l.handlerID), l.group, l.topic, c.Epoch, to.Next)...)
+	batch.Queue(l.sql.admitAdvanced, append(f.args(l.id()), l.group, l.topic, c.Epoch, to.Next)...)
 	results := tx.SendBatch(ctx, &batch)
 	defer func() {
 		if closeErr := results.Close(); err == nil && closeErr != nil {

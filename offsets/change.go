@@ -17,7 +17,8 @@ type Action string
 // The actions.
 const (
 	// Rewind sets the position back: records are read again. Their keys are
-	// known, so their effects are not repeated.
+	// known, so their effects are not repeated. A partition that is halted may be
+	// set to where it stands, which opens it once its cause is put right.
 	Rewind Action = "rewind"
 	// Skip sets the position forward: the records between are left out.
 	Skip Action = "skip"
@@ -55,9 +56,19 @@ type Planned struct {
 	// Again is how many offsets are read again, LeftOut how many are not read at
 	// all. Offsets of two topics are not compared: both are 0 for Adopt.
 	Again, LeftOut int64
-	// Refusal is why the change makes no sense, with the remedy; nil where it
-	// does.
+	// Refusal is why the change makes no sense; nil where it does.
 	Refusal error
+}
+
+// RefusedChange says why a change makes no sense, and what to say instead.
+// Nothing was changed.
+type RefusedChange struct {
+	Change
+	Topic, Why string
+}
+
+func (r *RefusedChange) Error() string {
+	return fmt.Sprintf("%s %s/%d@%d: %s", r.Action, r.Topic, r.Partition, r.To, r.Why)
 }
 
 const sqlStanding = `
@@ -98,12 +109,12 @@ func (l *Ledger) plan(ctx context.Context, db DB, standing string, changes []Cha
 		if j := slices.IndexFunc(floors, func(f Floor) bool { return f.Partition == p.Partition }); j >= 0 {
 			p.Floor = floors[j].Offset
 		}
-		p.Refusal = errors.New("the group has no position in this partition: it is stored when a worker first claims it")
+		why := "the group has no position in this partition: it is stored when a worker first claims it"
 		if known {
-			p.judge()
+			why = p.judge()
 		}
-		if p.Refusal != nil {
-			p.Refusal = fmt.Errorf("%s %s: %w", p.Action, l.at(p.Partition, p.To), p.Refusal)
+		if why != "" {
+			p.Refusal = &RefusedChange{p.Change, l.topic, why}
 		}
 		plan[i] = p
 	}
@@ -157,26 +168,28 @@ func (l *Ledger) standing(ctx context.Context, db DB, sql string, plan []Planned
 	return stored, err
 }
 
-// judge says what the change does to what is stored, or why it does not.
-func (p *Planned) judge() {
-	p.Refusal = nil
+// judge says what the change does to what is stored, and returns why it makes no
+// sense, empty where it does.
+func (p *Planned) judge() string {
 	if p.Action != Adopt {
 		p.Again, p.LeftOut = max(0, p.Next-p.To), max(0, p.To-p.Next)
 	}
 	here := p.Identity == Identity{} || p.Identity == p.Stored
 	switch {
 	case p.Action == Adopt && here:
-		p.Refusal = errors.New("the stored position is of this very topic: rewind or skip moves it")
+		return "the stored position is of this very topic: rewind or skip moves it"
 	case p.Action == Adopt:
+		return ""
 	case !here:
-		p.Refusal = fmt.Errorf("the stored offset %d is of %s, and the topic that is there now is %s: adopt takes the position over",
-			p.Next, p.Stored, p.Identity)
+		return fmt.Sprintf("the stored offset %d is of %s, and the topic that is there now is %s: adopt takes the position over", p.Next, p.Stored, p.Identity)
+	case p.Action == Rewind && p.To == p.Next && p.State == "halted": // opens it where it stands
 	case p.Action == Rewind && p.To >= p.Next:
-		p.Refusal = fmt.Errorf("the stored offset is %d, and a rewind goes back: to leave records out say skip", p.Next)
-	case p.Action == Rewind && p.To <= p.Floor && !p.BeyondFloor:
-		p.Refusal = fmt.Errorf("keys up to offset %d were purged, so that records up to there would have their effects again: rewind to %d, or set Change.BeyondFloor (--beyond-floor)",
-			p.Floor, p.Floor+1)
+		return fmt.Sprintf("the stored offset is %d, and a rewind goes back: to leave records out say skip", p.Next)
 	case p.Action == Skip && p.To <= p.Next:
-		p.Refusal = fmt.Errorf("the stored offset is %d, and a skip goes forward: to read records again say rewind", p.Next)
+		return fmt.Sprintf("the stored offset is %d, and a skip goes forward: to read records again say rewind", p.Next)
+	case p.Action == Rewind && p.To <= p.Floor && !p.BeyondFloor:
+		return fmt.Sprintf("keys up to offset %d were purged, so that records up to there would have their effects again: rewind to %d, or set Change.BeyondFloor (--beyond-floor)",
+			p.Floor, p.Floor+1)
 	}
+	return ""
 }

@@ -66,7 +66,7 @@ returning partition, epoch`
 // partition; Epoch is the one from then on. It looks at everything again that
 // Plan has looked at, with the rows locked, so that a position which the
 // processor has moved meanwhile is never set by what was true before: that is a
-// refusal, and nothing is changed.
+// [*RefusedChange], and nothing is changed.
 //
 // It waits for the batches in work, at most for the time given to each row or,
 // where that is 0, for the session's lock_timeout; the error is then SQLSTATE

@@ -167,10 +167,10 @@ func (l *Ledger) why(ctx context.Context, db DB, operation string, c Claim) erro
 	err := db.QueryRow(ctx, l.sql.look, l.group, l.topic, c.Partition).Scan(&epoch, &next)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		err = fmt.Errorf("%w: it does not know the partition, ours is epoch %d; %s", ErrWentBack, c.Epoch, startAnew)
+		err = unknown(c)
 	case err != nil:
 	case epoch > c.Epoch:
-		err = fmt.Errorf("%w: the partition is at epoch %d, offset %d, ours is epoch %d; %s", ErrFenced, epoch, next, c.Epoch, letGo)
+		err = fenced(epoch, next, c)
 	case epoch < c.Epoch || next < c.Next:
 		err = wentBack(epoch, next, c)
 	default:

@@ -54,7 +54,7 @@ func (l *Ledger) SetAside(ctx context.Context, tx pgx.Tx, letters []DeadLetter) 
 			return wrap("set aside "+letters[i].Record.Position(), err)
 		}
 	}
-	args := append([]any{l.group, l.topic, uuid.UUID(letters[0].Record.TopicID), l.handlerID}, c.args()...)
+	args := append([]any{l.group, l.topic, uuid.UUID(letters[0].Record.TopicID), l.id()}, c.args()...)
 	_, err := tx.Exec(ctx, l.sql.setAside, args...)
 	return wrap(fmt.Sprintf("set aside %d records from %s", len(letters), letters[0].Record.Position()), err)
 }
@@ -145,7 +145,7 @@ where consumer_group = $1 and topic = $2 and partition = $3 and handler = $4 and
 // advance, the answer holds until the transaction ends: whoever resolves dead
 // letters locks the partition's row first.
 func (l *Ledger) Blocked(ctx context.Context, db DB, partition int32, recordKeys [][]byte) ([][]byte, error) {
-	rows, err := db.Query(ctx, l.sql.blocked, l.group, l.topic, partition, l.handlerID, recordKeys)
+	rows, err := db.Query(ctx, l.sql.blocked, l.group, l.topic, partition, l.id(), recordKeys)
 	if err != nil {
 		return nil, wrap(fmt.Sprintf("look for parked records of %s/%d", l.topic, partition), err)
 	}
@@ -162,7 +162,7 @@ func (l *Ledger) Forget(ctx context.Context, tx pgx.Tx, entries []Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	tag, err := tx.Exec(ctx, l.sql.forget, column{entries, all(entries), keyCell}, l.handlerID)
+	tag, err := tx.Exec(ctx, l.sql.forget, column{entries, all(entries), keyCell}, l.id())
 	if err == nil && tag.RowsAffected() != int64(len(entries)) {
 		err = fmt.Errorf("%d of %d keys were there", tag.RowsAffected(), len(entries))
 	}
@@ -180,7 +180,7 @@ func (l *Ledger) Keep(ctx context.Context, tx pgx.Tx, entries []Entry, results [
 	if len(entries) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, l.sql.results, column{entries, all(entries), keyCell}, l.handlerID, results)
+	_, err := tx.Exec(ctx, l.sql.results, column{entries, all(entries), keyCell}, l.id(), results)
 	return wrap("keep the results from "+l.at(entries[0].Partition, entries[0].Offset), err)
 }
 
@@ -206,7 +206,7 @@ func (l *Ledger) RecordDuplicates(ctx context.Context, tx pgx.Tx, entries []Entr
 	if len(places) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, l.sql.duplicates, l.handlerID, l.topic, column{entries, places, keyCell}, causes, partitions,
+	_, err := tx.Exec(ctx, l.sql.duplicates, l.id(), l.topic, column{entries, places, keyCell}, causes, partitions,
 		column{entries, places, offsetCell}, firstPartitions, firstOffsets)
 	return wrap("record the duplicates from "+l.at(entries[0].Partition, entries[0].Offset), err)
 }

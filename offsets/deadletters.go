@@ -57,7 +57,7 @@ where consumer_group = $1 and topic = $2 and handler = $3`
 // SetAsideAt returns the positions of all dead letters, whatever was decided
 // about them.
 func (l *Ledger) SetAsideAt(ctx context.Context, db DB) (map[At]bool, error) {
-	rows, err := db.Query(ctx, l.sql.setAsideAt, l.group, l.topic, l.handlerID)
+	rows, err := db.Query(ctx, l.sql.setAsideAt, l.group, l.topic, l.id())
 	if err != nil {
 		return nil, wrap("list the positions of dead letters of "+l.topic, err)
 	}

@@ -7,8 +7,9 @@
 // A claim is the right to advance one partition. Each claim raises the epoch, a
 // counter in the partition's row; the epoch is the fence. An advance moves
 // next_offset, inside the transaction that writes the effects of the records it
-// passes. A key stands for a business event; it is admitted once for each
-// handler, and what is not fresh is a duplicate or a conflict.
+// passes. A person changes a position by a rewind, a skip or an adopt. A key
+// stands for a business event; it is admitted once for each handler, and what is
+// not fresh is a duplicate or a conflict.
 //
 // One row of consumer_offset is the claim, the position and the account of one
 // partition. One row of processed_message is a key. There is no other state: a
@@ -58,6 +59,11 @@
 //	halted (reason) ◀────────────────────────────────────┘    │
 //	   └────── Claim ────────────────────────────────────────▶┘
 //
+// A person may set the position, in any of these states, by [Ledger.Apply]: to an
+// offset before (rewind), behind (skip), or of another topic (adopt). It raises
+// the epoch as a claim does, so that a worker which runs is fenced and claims
+// again, and opens what is halted.
+//
 // Fenced is no state of the row but of a worker whose epoch is not the row's any
 // more. It is final for that claim, and it is normal. A restored database puts
 // the row back to an older state; to a worker who remembers more, it went back.
@@ -84,8 +90,12 @@
 //	                                                             compare of the offset lets only one of them pass
 //	restore of a backup              ErrWentBack               the same
 //	topic deleted and created        Refusal topic_recreated   nothing is changed: the old offset in the new topic
-//	  again                                                      would skip records
+//	  again                                                      would skip records; a person adopts it
 //	another cluster                  Refusal other_cluster     the same
+//	a person moves a position        ErrFenced                 its worker claims again and goes on there
+//	a person comes too late, as the  RefusedChange             nothing is changed: what Plan saw is looked at again
+//	  worker has moved meanwhile                                 with the row locked
+//	clone of a database              OtherEnvironment          the start fails before it reads or writes anything
 //	two first starts at once         false from Start          the first to insert the first partition decides all
 //	                                                             of them; the second waits for that, and rolls back
 //	key twice in a batch             Duplicate                 the lowest offset asks, the others share the answer
@@ -135,6 +145,9 @@
 //     workers can hold one epoch, and the slower one would overwrite the offset.
 //   - The epoch is compared as well as the offset. After a rewind the old owner
 //     meets its offset a second time, and would pass it unasked.
+//   - A change by a person raises the epoch. Else a worker that still holds records
+//     of the topic before an adopt finds epoch and offset as it expects them, and
+//     passes its records as those of the new topic.
 //   - What an advance compares comes from the caller's claim, never from a select
 //     in the same transaction. "From wherever the row stands" is no fence.
 //   - A claim moves in memory only when COMMIT has answered. Else a worker goes on

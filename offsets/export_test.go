@@ -39,6 +39,7 @@ func Statements(schema string) []Statement {
 		{"patience", sqlPatience},
 		{"change", s.change},
 		{"changes", s.changes},
+		{"moves", s.moves},
 		{"environment", s.environment},
 		{"environment locked", s.environmentLocked},
 		{"label", s.label},

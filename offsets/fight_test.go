@@ -26,6 +26,8 @@ type fight struct {
 	ledger *offsets.Ledger
 	log    [fightPartitions][]offsets.Entry
 	seed   uint64
+	// operator changes positions meanwhile; nil where nobody does.
+	operator *operator
 	// How often each fault struck.
 	fenced, lost, rolledBack, duplicates, vanished atomic.Int64
 }
@@ -93,7 +95,7 @@ func TestFightSabotage(t *testing.T) {
 
 func newFight(t *testing.T) *fight {
 	t.Helper()
-	db := tablestest.New(t, tablestest.Configure(func(c *pgxpool.Config) { c.MaxConns = fightWorkers + 1 }))
+	db := tablestest.New(t, tablestest.Configure(func(c *pgxpool.Config) { c.MaxConns = fightWorkers + 2 }))
 	db.Exec(worldTables)
 	f := &fight{db: db, ledger: newLedger(t, db), seed: rand.Uint64()}
 	random := rand.New(rand.NewPCG(f.seed, 0))
@@ -115,7 +117,7 @@ func (f *fight) run(t *testing.T) error {
 	for i := range fightWorkers {
 		w := &fighter{fight: f, name: fmt.Sprint("w", i), random: rand.New(rand.NewPCG(f.seed, uint64(i)+1)), held: make(map[int32]offsets.Claim)}
 		workers.Go(func() error {
-			for !allEnded(&ended) {
+			for !f.over(&ended) {
 				p := int32(w.random.IntN(fightPartitions))
 				next, err := w.turn(ctx, p)
 				if err != nil {
@@ -128,13 +130,21 @@ func (f *fight) run(t *testing.T) error {
 			return nil
 		})
 	}
+	if f.operator != nil {
+		workers.Go(func() error { return f.operator.run(ctx, &ended) })
+	}
 	return workers.Wait()
 }
 
-func allEnded(ended *sync.Map) bool {
-	n := 0
+// over reports whether every partition has been at its end, and the operator is
+// done.
+func (f *fight) over(ended *sync.Map) bool {
+	want, n := fightPartitions, 0
+	if f.operator != nil {
+		want++
+	}
 	ended.Range(func(any, any) bool { n++; return true })
-	return n == fightPartitions
+	return n == want
 }
 
 // fighter is one worker.
@@ -188,7 +198,7 @@ func (w *fighter) batch(ctx context.Context, c offsets.Claim) error {
 	if err := writeEffects(ctx, tx, entries, admissions); err != nil {
 		return err
 	}
-	if err := writeChain(ctx, tx, w.name, c, next); err != nil {
+	if err := writeChain(ctx, tx, w.name, [16]byte{}, c, next); err != nil {
 		return err
 	}
 	if err := w.ledger.Account(ctx, tx, next, offsets.Count(admissions)); err != nil {

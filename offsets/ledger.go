@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -52,7 +53,7 @@ type Options struct {
 // so it may be shared by all workers of a process.
 type Ledger struct {
 	group, topic, handler string
-	handlerID             int16
+	handlerID             atomic.Int32 // 0 until it is registered
 	sql                   statements
 }
 
@@ -72,8 +73,10 @@ const sqlFindHandler = `select id from $handler where name = $1`
 
 const sqlAddHandler = `insert into $handler (name) values ($1) on conflict do nothing`
 
-// Register looks up the handler's id, or gives it one. It must be called once,
-// before the ledger is shared.
+// Register looks up the handler's id, or gives it one. It must be called before
+// the ledger is shared, and again when the database has gone back: to a moment
+// before the handler, it has lost the id, and would give it to the next one that
+// asks, whose keys would then be taken for this one's.
 func (l *Ledger) Register(ctx context.Context, db DB) error {
 	if l.group == "" || l.topic == "" {
 		return wrap("register handler "+l.handler, fmt.Errorf("a group and a topic are required (got group %q, topic %q)", l.group, l.topic))
@@ -81,7 +84,11 @@ func (l *Ledger) Register(ctx context.Context, db DB) error {
 	// The insert comes second: it would use up a number of the small id's
 	// sequence each time a process starts, also when the name is known.
 	for range 2 {
-		err := db.QueryRow(ctx, l.sql.findHandler, l.handler).Scan(&l.handlerID)
+		var id int16
+		err := db.QueryRow(ctx, l.sql.findHandler, l.handler).Scan(&id)
+		if err == nil {
+			l.handlerID.Store(int32(id))
+		}
 		if !errors.Is(err, pgx.ErrNoRows) {
 			return wrap("register handler "+l.handler, err)
 		}
@@ -90,6 +97,11 @@ func (l *Ledger) Register(ctx context.Context, db DB) error {
 		}
 	}
 	return wrap("register handler "+l.handler, pgx.ErrNoRows)
+}
+
+// id is the handler's, 0 where it is not registered.
+func (l *Ledger) id() int16 {
+	return int16(l.handlerID.Load()) //nolint:gosec // it is only ever set from an int16
 }
 
 func (l *Ledger) at(partition int32, offset int64) string {

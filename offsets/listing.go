@@ -154,7 +154,7 @@ func (l *Ledger) selected(f *DeadLetterFilter) []any {
 		states = []string{StateDead}
 	}
 	return []any{
-		l.group, l.topic, l.handlerID, emptyIsNull(f.IDs), emptyIsNull(f.Reasons), emptyIsNull(f.Partitions),
+		l.group, l.topic, l.id(), emptyIsNull(f.IDs), emptyIsNull(f.Reasons), emptyIsNull(f.Partitions),
 		zeroIsNull(f.Since), zeroIsNull(f.Until), states, f.RecordKey, f.Parked,
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
 
 	"github.com/oncestream/oncestream/offsets"
 	"github.com/oncestream/oncestream/schema/tables/tablestest"
@@ -25,7 +26,8 @@ type ledgerState struct {
 }
 
 type ledgerRow struct {
-	epoch, next, records, producer, redelivery int64
+	epoch, first, next, records, producer, redelivery, rewound, skipped int64
+	topic                                                               byte
 }
 
 func newOracle() *oracle {
@@ -40,14 +42,31 @@ func (s ledgerState) clone() ledgerState {
 	return ledgerState{rows: maps.Clone(s.rows), keys: maps.Clone(s.keys)}
 }
 
-func (o *oracle) claimed(got offsets.Claim) error {
+func (o *oracle) claimed(got offsets.Claim, topic byte) error {
+	if o == nil {
+		return nil
+	}
+	row, known := o.now.rows[got.Partition]
+	if known && row.topic != topic {
+		return violation{fmt.Sprintf("claim: topic %d was granted a position of topic %d", topic, row.topic)}
+	}
+	row.topic = topic
+	row.epoch++
+	o.now.rows[got.Partition] = row
+	return differs("claim", got, row.claim(got.Partition))
+}
+
+// refused foretells that a claim is refused: the position is of another topic.
+func (o *oracle) refused(got offsets.Refusal) error {
 	if o == nil {
 		return nil
 	}
 	row := o.now.rows[got.Partition]
-	row.epoch++
-	o.now.rows[got.Partition] = row
-	return differs("claim", got, row.claim(got.Partition))
+	want := offsets.Refusal{Topic: "orders", Partition: got.Partition, Stored: identity(row.topic), Seen: got.Seen, Next: row.next, Epoch: row.epoch}
+	if got.Seen == identity(row.topic) {
+		return violation{fmt.Sprintf("claim: topic %d was refused its own position", row.topic)}
+	}
+	return differs("refusal", got, want)
 }
 
 func (r ledgerRow) claim(p int32) offsets.Claim {
@@ -159,14 +178,15 @@ func (o *oracle) compare(db *tablestest.DB) error {
 	}
 	got, want := make(map[string]bool), make(map[string]bool)
 	for _, row := range db.Rows(`
-		select format('%s: epoch %s, next %s, %s records, %s and %s duplicates',
-			partition, epoch, next_offset, records, duplicates_producer, duplicates_redelivery) from consumer_offset
+		select format('%s: topic %s, epoch %s, %s to %s, %s records, %s and %s duplicates, %s rewound, %s skipped', partition, topic_id, epoch,
+			first_offset, next_offset, records, duplicates_producer, duplicates_redelivery, rewound, skipped) from consumer_offset
 		union all
 		select format('%s at %s@%s', convert_from(uuid_send(key), 'UTF8'), partition, record_offset) from processed_message`) {
 		got[row[0]] = true
 	}
 	for p, row := range o.now.rows {
-		want[fmt.Sprintf("%d: epoch %d, next %d, %d records, %d and %d duplicates", p, row.epoch, row.next, row.records, row.producer, row.redelivery)] = true
+		want[fmt.Sprintf("%d: topic %s, epoch %d, %d to %d, %d records, %d and %d duplicates, %d rewound, %d skipped", p, uuid.UUID(identity(row.topic).TopicID), row.epoch,
+			row.first, row.next, row.records, row.producer, row.redelivery, row.rewound, row.skipped)] = true
 	}
 	for _, e := range o.now.keys {
 		want[fmt.Sprintf("%s at %d@%d", e.Key, e.Partition, e.Offset)] = true

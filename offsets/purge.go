@@ -93,7 +93,7 @@ const sqlPurgeNext = `update $handler set purge_block = $2, purged_at = now() wh
 // the one transaction. Redelivered records are safe without their keys, since it
 // is the offset that passes them by.
 func (l *Ledger) Purge(ctx context.Context, db DB, p Purge) (Purged, error) {
-	if l.handlerID == 0 {
+	if l.id() == 0 {
 		return Purged{}, wrap("purge keys of handler "+l.handler, errors.New("the handler has no id yet; call Register first"))
 	}
 	if p.Retain <= 0 || p.Limit < 0 || p.Idle < 0 {
@@ -116,7 +116,7 @@ func (l *Ledger) Purge(ctx context.Context, db DB, p Purge) (Purged, error) {
 func (l *Ledger) purge(ctx context.Context, tx pgx.Tx, p Purge) (purged Purged, err error) {
 	var from int64
 	var timeout string
-	err = tx.QueryRow(ctx, l.sql.purgeTurn, l.handlerID, p.Idle).Scan(&from, &purged.Table, &timeout)
+	err = tx.QueryRow(ctx, l.sql.purgeTurn, l.id(), p.Idle).Scan(&from, &purged.Table, &timeout)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Purged{Busy: true}, nil
 	}
@@ -129,7 +129,7 @@ func (l *Ledger) purge(ctx context.Context, tx pgx.Tx, p Purge) (purged Purged, 
 	to := min(from+purgeWindow, purged.Table)
 	var found int64
 	var last pgtype.TID
-	row := tx.QueryRow(ctx, l.sql.purge, block(from), block(to), l.handlerID, p.Retain, p.Limit, l.topic)
+	row := tx.QueryRow(ctx, l.sql.purge, block(from), block(to), l.id(), p.Retain, p.Limit, l.topic)
 	if err := row.Scan(&found, &last, &purged.Keys); err != nil {
 		return purged, err
 	}
@@ -140,7 +140,7 @@ func (l *Ledger) purge(ctx context.Context, tx pgx.Tx, p Purge) (purged Purged, 
 	if to == purged.Table {
 		to = 0
 	}
-	_, err = tx.Exec(ctx, l.sql.purgeNext, l.handlerID, to)
+	_, err = tx.Exec(ctx, l.sql.purgeNext, l.id(), to)
 	return purged, err
 }
 

@@ -24,6 +24,7 @@ func TestSabotage(t *testing.T) {
 		{"c: the advance's row count not looked at", (*offsets.Ledger).SabotageRowCount, []string{"I1", "I2", "I4"}},
 		{"e: the result of the key insert ignored", (*offsets.Ledger).SabotageInsertResult, []string{"I2"}},
 		{"k: keys scoped by partition", (*offsets.Ledger).SabotageKeyScope, []string{"I2"}},
+		{"a change that leaves the epoch", (*offsets.Ledger).SabotageChangeEpoch, []string{"I1"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			db := tablestest.New(t)
@@ -75,6 +76,7 @@ func TestSimulation(t *testing.T) {
 	for _, what := range []string{
 		"batch", "batch fenced", "batch went back", "reclaim", "reclaim fenced", "reclaim went back",
 		"fresh", "producer", "conflict", "end 0", "end 1", "end 2", "end 5", "end 6", "end 7",
+		"claim refused", "rewind", "rewind refused", "skip", "skip refused", "adopt", "adopt refused",
 	} {
 		if !seen[what] {
 			t.Errorf("it never came to %q: the runs prove less than they should", what)

@@ -91,6 +91,13 @@ func (s *scenario) history(t *testing.T) string {
 			t.Errorf("change %d was made %v ago", c.ID, since)
 		}
 	}
+	left, err := ledger.LeftOut(t.Context(), s.db.Pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range left {
+		fmt.Fprintf(&b, "left out of %d: [%d, %d)\n", l.Partition, l.From, l.To)
+	}
 	for _, c := range labels {
 		fmt.Fprintf(&b, "%q to %q, by %s: %s\n", c.From, c.To, c.By, c.Reason)
 	}

@@ -16,7 +16,7 @@ func (s *simulation) batch(ctx context.Context, w *simWorker, p int32) error {
 	if !holds || c.Next >= simRecords || s.busy(p) {
 		return nil
 	}
-	entries := s.log[p][c.Next:min(simRecords, c.Next+1+int64(s.choose("records", 5)))]
+	entries := s.records(w.reads[p], p, c.Next, min(simRecords, c.Next+1+int64(s.choose("records", 5))))
 	if s.shares(entries) {
 		return nil
 	}
@@ -51,6 +51,18 @@ func (s *simulation) batch(ctx context.Context, w *simWorker, p int32) error {
 	return nil
 }
 
+// records are those of a topic's partition. A topic that was created again has the
+// events of the first one, at other offsets.
+func (s *simulation) records(topic byte, p int32, from, to int64) []offsets.Entry {
+	var entries []offsets.Entry
+	for o := from; o < to; o++ {
+		e := s.log[p][(o+7*int64(topic))%simRecords]
+		e.Offset = o
+		entries = append(entries, e)
+	}
+	return entries
+}
+
 // shares reports whether an open transaction is admitting one of the keys.
 func (s *simulation) shares(entries []offsets.Entry) bool {
 	for _, w := range s.workers {
@@ -80,7 +92,7 @@ func (s *simulation) effects(ctx context.Context, tx pgx.Tx, w *simWorker, c, ne
 	if err := writeEffects(ctx, tx, entries, admissions); err != nil {
 		return err
 	}
-	if err := writeChain(ctx, tx, w.name, c, next); err != nil {
+	if err := writeChain(ctx, tx, w.name, identity(w.reads[c.Partition]).TopicID, c, next); err != nil {
 		return err
 	}
 	return s.ledger.Account(ctx, tx, next, offsets.Count(admissions))

@@ -23,6 +23,7 @@ type simulation struct {
 	oracle  *oracle // nil with a sabotaged ledger, which has no model
 	log     [simPartitions][]offsets.Entry
 	workers []*simWorker
+	topics  [simPartitions]byte  // the topic that is there now, which may be created again
 	highest [simPartitions]int64 // next_offset as last seen
 	history []string
 	seen    map[string]bool // what has happened, to prove that everything does
@@ -42,7 +43,8 @@ type simWorker struct {
 	conn  *pgx.Conn
 	tx    pgx.Tx
 	held  map[int32]offsets.Claim
-	moved offsets.Claim // what the open transaction moves its claim to
+	reads map[int32]byte // the topic whose records it has
+	moved offsets.Claim  // what the open transaction moves its claim to
 	keys  map[[16]byte]bool
 }
 
@@ -60,7 +62,7 @@ func newSimulation(ctx context.Context, db *tablestest.DB, ledger *offsets.Ledge
 		if _, err := conn.Exec(ctx, "rollback"); err != nil {
 			panic(err)
 		}
-		s.workers = append(s.workers, &simWorker{name: fmt.Sprint("w", i), conn: conn, held: make(map[int32]offsets.Claim)})
+		s.workers = append(s.workers, &simWorker{name: fmt.Sprint("w", i), conn: conn, held: make(map[int32]offsets.Claim), reads: make(map[int32]byte)})
 	}
 	db.Exec(emptyWorld)
 	for p := range s.log {
@@ -110,7 +112,7 @@ func (s *simulation) step(ctx context.Context) error {
 	if w.tx != nil {
 		return s.end(ctx, w)
 	}
-	switch what := s.choose("step", 22); {
+	switch what := s.choose("step", 27); {
 	case what < 13:
 		return s.batch(ctx, w, p)
 	case what < 16:
@@ -124,10 +126,23 @@ func (s *simulation) step(ctx context.Context) error {
 		s.note("snapshot")
 		s.db.Exec(takeSnapshot)
 		s.oracle.snapshot()
-	default:
+	case what < 22:
 		return s.restore(ctx)
+	case what < 25:
+		return s.change(ctx, w, p)
+	default:
+		s.topics[p]++
+		s.note("the topic of partition %d is created again: %d", p, s.topics[p])
+		if s.choose("adopted at once", 2) == 0 {
+			return s.apply(ctx, w, offsets.Change{Partition: p, Action: offsets.Adopt, To: s.highest[p], Identity: identity(s.topics[p])})
+		}
 	}
 	return nil
+}
+
+// identity is a topic of the simulation.
+func identity(topic byte) offsets.Identity {
+	return offsets.Identity{ClusterID: "c", TopicID: [16]byte{15: topic}}
 }
 
 // busy reports whether a statement on the partition would have to wait, for the
@@ -145,13 +160,17 @@ func (s *simulation) claim(ctx context.Context, w *simWorker, p int32) error {
 	if s.busy(p) {
 		return nil
 	}
-	claims, refusals, err := s.ledger.Claim(ctx, w.conn, w.name, offsets.Identity{ClusterID: "c"}, []offsets.Assigned{{Partition: p}})
-	if err != nil || len(refusals) != 0 || len(claims) != 1 {
+	claims, refusals, err := s.ledger.Claim(ctx, w.conn, w.name, identity(s.topics[p]), []offsets.Assigned{{Partition: p}})
+	if err != nil || len(claims)+len(refusals) != 1 {
 		return violation{fmt.Sprintf("claim: %v %v %v", claims, refusals, err)}
 	}
-	s.note("%s claims: %+v", w.name, claims[0])
-	w.held[p] = claims[0]
-	return s.oracle.claimed(claims[0])
+	s.note("%s claims: %+v %v", w.name, claims, refusals)
+	if len(refusals) == 1 {
+		s.seen["claim refused"] = true
+		return s.oracle.refused(refusals[0])
+	}
+	w.held[p], w.reads[p] = claims[0], s.topics[p]
+	return s.oracle.claimed(claims[0], s.topics[p])
 }
 
 func (s *simulation) reclaim(ctx context.Context, w *simWorker, p int32) error {

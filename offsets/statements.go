@@ -14,6 +14,7 @@ type statements struct {
 	started, start                       string
 	claim, identity, reclaim             string
 	release, halt, holder                string
+	haltRefused, decided                 string
 	advance, look, account               string
 	admit, admitAdvanced, find, progress string
 	setAside, blocked, forget, results   string
@@ -23,7 +24,7 @@ type statements struct {
 	purgeTurn, purge, purgeNext, floors  string
 	findKey, keySizes, keySample         string
 	standing, standingLocked             string
-	change, changes                      string
+	change, changes, moves               string
 	environment, environmentLocked       string
 	label, relabel, noteLabel, labels    string
 	oldestTransaction                    string
@@ -55,6 +56,8 @@ func newStatements(schema string) statements {
 		release:       in(sqlRelease),
 		halt:          in(sqlHalt),
 		holder:        in(sqlHolder),
+		haltRefused:   in(sqlHaltRefused),
+		decided:       in(sqlDecided),
 		advance:       in(sqlAdvance),
 		look:          in(sqlLook),
 		account:       in(sqlAccount),
@@ -84,6 +87,7 @@ func newStatements(schema string) statements {
 		standingLocked:    in(sqlStandingLocked),
 		change:            in(sqlChange),
 		changes:           in(sqlChanges),
+		moves:             in(sqlMoves),
 		environment:       in(sqlEnvironment),
 		environmentLocked: in(sqlEnvironmentLocked),
 		label:             in(sqlLabel),

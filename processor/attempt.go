@@ -35,6 +35,8 @@ type attempt struct {
 type history struct {
 	rate    rate
 	sifting sifting
+	// unknown is the attempt whose COMMIT had no answer last.
+	unknown *attempt
 	// parked are the record keys that may stand behind a parked dead letter. Only
 	// this worker adds to them, so none is missing; one that was resolved since
 	// is found out when a record of that key comes.

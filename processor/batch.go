@@ -68,7 +68,7 @@ func (t *transactor) transact(ctx context.Context, c offsets.Claim, b *batch, h 
 		call(t.hooks.Committed, a.info)
 		return next, nil
 	case errors.As(err, new(*commitUnknownError)):
-		a.learn() // should it be found committed; else the same is learnt again
+		h.unknown = a // which learns if it is found committed
 		call2(t.hooks.CommitUnknown, a.info, err)
 	default:
 		call2(t.hooks.RolledBack, a.info, err)

@@ -78,7 +78,7 @@ func classifyState(state string) class {
 		return systemic
 	}
 	switch state {
-	case "25006", // read_only_sql_transaction: a standby; the writer will be back
+	case readOnlyTransaction, // a standby; the writer will be back, see elsewhere
 		"25P03": // idle_in_transaction_session_timeout: we were stopped for a while
 		return outage
 	}

@@ -29,7 +29,10 @@ type engine struct {
 	mu      sync.Mutex
 	workers map[int32]*worker
 	known   map[int32]bool // partitions of which the ledger has a position
-	halts   map[int32]Halt
+	halts   map[int32]standstill
+
+	// suspicion wakes guardTopic.
+	suspicion chan struct{}
 }
 
 // assigned starts a worker for each partition.
@@ -131,28 +134,10 @@ func (e *engine) queued() int {
 	return total
 }
 
-func (e *engine) halted(h Halt) {
-	e.mu.Lock()
-	e.halts[h.Partition] = h
-	e.mu.Unlock()
-	call(e.cfg.Hooks.Halted, h)
-}
-
-// haltedHere returns what this process has halted, by partition.
-func (e *engine) haltedHere() []Halt {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var halts []Halt
-	for _, h := range e.halts {
-		halts = append(halts, h)
-	}
-	slices.SortFunc(halts, func(a, b Halt) int { return int(a.Partition - b.Partition) })
-	return halts
-}
-
 // claim takes the worker's partition, however long that takes: nothing is
 // fetched before, and Kafka's own offset is never a substitute. It ends with
-// the intake, or with a halt if the stored position is of another topic.
+// the intake, with a halt if the stored position is of another topic, or with
+// an *otherTopicError if the session is.
 func (e *engine) claim(intake context.Context, w *worker) (offsets.Claim, error) {
 	var claim offsets.Claim
 	err := e.persist(intake, w.log, "claim", w.partition, func(ctx context.Context) error {
@@ -165,7 +150,7 @@ func (e *engine) claim(intake context.Context, w *worker) (offsets.Claim, error)
 		case err != nil:
 			return err
 		case len(refusals) > 0:
-			return &haltError{refusals[0].Code(), refusals[0]}
+			return e.refuse(ctx, refusals[0])
 		case len(claims) == 0:
 			return fmt.Errorf("processor: claim %s/%d: the ledger has neither granted nor refused it", e.cfg.Kafka.Topic, w.partition)
 		}
@@ -203,7 +188,17 @@ func (e *engine) beginning(ctx context.Context, partition int32) (int64, error) 
 	if known {
 		return 0, nil // not looked at
 	}
-	return e.source.logStart(ctx, partition)
+	// The partition is new, or the database has gone back: perhaps to a moment
+	// before the handler.
+	if err := e.ledger.Register(ctx, e.pool); err != nil {
+		return 0, err
+	}
+	start, err := e.source.logStart(ctx, partition)
+	if err == nil {
+		e.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "the ledger does not know the partition: it is read from its beginning",
+			slog.String("topic", e.cfg.Kafka.Topic), slog.Int("partition", int(partition)), slog.Int64("offset", start))
+	}
+	return start, err
 }
 
 // forget drops what is known of the ledger's position, because the database has
@@ -233,7 +228,7 @@ func (e *engine) persist(ctx context.Context, log *slog.Logger, what string, par
 		err := operation(attempt)
 		cancel()
 		var halt *haltError
-		if err == nil || errors.As(err, &halt) || ctx.Err() != nil {
+		if err == nil || errors.As(err, &halt) || errors.As(err, new(*otherTopicError)) || ctx.Err() != nil {
 			return err
 		}
 		if classify(err) == superseded {
@@ -274,6 +269,7 @@ func (e *engine) lookAtHolder(ctx context.Context, log *slog.Logger, partition i
 
 // pause waits before another attempt, and says why.
 func (e *engine) pause(ctx context.Context, log *slog.Logger, what string, err error, d time.Duration) error {
+	err = elsewhere(e.pool, err)
 	log.LogAttrs(ctx, slog.LevelWarn, "will try again", slog.String("what", what), slog.Duration("pause", d), slog.Any("reason", err))
 	if e.cfg.Hooks.Retrying != nil {
 		e.cfg.Hooks.Retrying(what, err, d)

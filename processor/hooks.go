@@ -30,8 +30,15 @@ type Hooks struct {
 	// again has shown: whether the batch was committed.
 	CommitUnknown func(BatchInfo, error)
 	Resolved      func(b BatchInfo, committed bool)
-	// Halted tells that a partition was stopped on purpose.
-	Halted func(Halt)
+	// Halted tells that a partition was stopped on purpose, and Reopened that it
+	// is about to be claimed again because a person has changed it: it may be
+	// claimed then, or halted anew.
+	Halted, Reopened func(Halt)
+	// WentBack tells that the database knows less than this process: it was
+	// restored, or failed over to a standby that missed the last commits. before
+	// is the claim that it has lost, now the one to go on with; what lies between
+	// is redone. Fenced is called before it.
+	WentBack func(topic string, before, now offsets.Claim)
 	// Paused and Resumed tell that a partition's queue is full, and that it has
 	// room again.
 	Paused, Resumed func(topic string, partition int32)

@@ -20,9 +20,9 @@ import (
 )
 
 // newWorldOnServer is a world on a database server that the test may stop.
-func newWorldOnServer(tb testing.TB, partitions int32) (*world, *embedded.Server) {
+func newWorldOnServer(tb testing.TB, partitions int32, change ...func(*embedded.Options)) (*world, *embedded.Server) {
 	tb.Helper()
-	server := tablestest.Server(tb)
+	server := tablestest.Server(tb, change...)
 	w := &world{Client: newClient(tb), tb: tb, db: tablestest.New(tb, tablestest.OnServer(server.URL("postgres"))), topic: tb.Name(), group: tb.Name()}
 	w.CreateTopic(tb, w.topic, partitions)
 	w.db.Exec(appended)

@@ -19,6 +19,15 @@ import (
 // opens a savepoint. A message that cannot be handled is reported as a
 // [*schema.Fault] (or an error with Permanent() bool), which concerns that
 // message alone; any other error concerns the batch.
+//
+// Apply must return soon after its context ends: at Postgres.TransactionTimeout,
+// and DrainTimeout after the partition was revoked or the process told to stop.
+// Statements on tx do that by themselves, loops and waiting of its own do not.
+// One that goes on is waited for, since its goroutine cannot be ended: the log
+// says "the drain took longer than its budget", and then nothing, the stop or
+// the rebalance of this process hangs, and whoever claims the partition waits
+// until PostgreSQL ends the idle transaction (Postgres.IdleTimeout). A second
+// signal ends the program; what was not committed is done again.
 type Sink[T any] interface {
 	Apply(ctx context.Context, tx pgx.Tx, batch []schema.Message[T]) error
 }

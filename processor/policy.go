@@ -94,7 +94,7 @@ func (r *rate) check(next passed) error {
 	if next.dead == 0 || records < r.window || float64(dead) <= r.limit*float64(records) {
 		return nil
 	}
-	return &haltError{"dead_letter_rate", fmt.Errorf("%d of the last %d records would be dead letters, more than the share %g that policy.max_dead_letter_rate allows; nothing of this batch was passed", dead, records, r.limit)}
+	return &haltError{CodeDeadLetterRate, fmt.Errorf("%d of the last %d records would be dead letters, more than the share %g that policy.max_dead_letter_rate allows; nothing of this batch was passed", dead, records, r.limit)}
 }
 
 // add notes a batch that was passed, and forgets those beyond the window.

@@ -25,11 +25,13 @@ func openPool(ctx context.Context, group string, p Postgres) (*pgxpool.Pool, err
 	if cfg.ConnConfig.ConnectTimeout == 0 {
 		cfg.ConnConfig.ConnectTimeout = connectTimeout
 	}
+	parsed := cfg.ConnConfig.TLSConfig
 	if p.Configure != nil {
 		if err := p.Configure(cfg); err != nil {
 			return nil, fmt.Errorf("config: postgres: %w", err)
 		}
 	}
+	renewAuthorities(cfg, p.URL, parsed)
 	settings := p.sessionSettings()
 	for name := range cfg.ConnConfig.RuntimeParams {
 		delete(settings, name)

@@ -169,11 +169,11 @@ func TestRetentionPassedUs(t *testing.T) {
 	}
 	w.DeleteRecords(t, w.topic, 0, 25)
 	halt := runToHalt(t, w, texts(appendSink{}))
-	if halt.Code != "offset_out_of_range" || !strings.Contains(halt.Err.Error(), "[10, 25)") || halt.Partition != 0 {
+	if halt.Code != processor.CodeRetentionPassed || !strings.Contains(halt.Err.Error(), "[10, 25)") || halt.Partition != 0 {
 		t.Errorf("halted partition %d with %s: %v", halt.Partition, halt.Code, halt.Err)
 	}
 	w.effects(10 + 40)
-	if got := w.db.Value(`select state || ' ' || reason from consumer_offset where partition = 0`); !strings.HasPrefix(got, "halted offset_out_of_range") {
+	if got := w.db.Value(`select state || ' ' || reason from consumer_offset where partition = 0`); !strings.HasPrefix(got, "halted retention_passed") {
 		t.Errorf("the ledger says %q", got)
 	}
 }

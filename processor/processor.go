@@ -27,23 +27,6 @@ var (
 	ErrHalted = errors.New("a partition is halted")
 )
 
-// Halt tells which partition was stopped on purpose, where and why.
-type Halt struct {
-	Topic     string
-	Partition int32
-	// Offset is the first record that was not handled.
-	Offset int64
-	// Code is a stable name of the reason, see the package comment; Err is the
-	// reason in words.
-	Code string
-	Err  error
-	// From and To are the offsets [From, To) that are lost or in doubt, equal
-	// where none are.
-	From, To int64
-	// Remedy is the command that resolves it, for the pipeline file FILE.
-	Remedy string
-}
-
 // Processor runs a pipeline. It may be used again after a run has ended, but
 // for one run at a time.
 type Processor struct {
@@ -95,6 +78,19 @@ func (p *Processor) run(ctx context.Context, toEnd bool) error {
 	if err != nil {
 		return err
 	}
+	var other *otherTopicError
+	for err = p.session(ctx, pool, ledger, topic, toEnd); errors.As(err, &other); err = p.session(ctx, pool, ledger, topic, toEnd) {
+		p.cfg.Logger.LogAttrs(ctx, slog.LevelError, "another topic has come under the name; beginning anew with what is there now",
+			slog.String("topic", topic.Name), slog.Any("reason", other))
+		if topic, err = p.beginAgain(ctx, pool, ledger); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// session is the part of a run that is of one topic; see source_identity.go.
+func (p *Processor) session(ctx context.Context, pool *pgxpool.Pool, ledger *offsets.Ledger, topic Topic, toEnd bool) error {
 	g, ctx := errgroup.WithContext(ctx)
 	intake, stop := context.WithCancel(ctx)
 	defer stop()
@@ -108,8 +104,17 @@ func (p *Processor) run(ctx context.Context, toEnd bool) error {
 		defer e.source.close()
 		return e.source.run(intake)
 	})
+	g.Go(func() error { return e.guardTopic(intake) })
+	g.Go(func() error {
+		e.follow(intake)
+		return nil
+	})
 	g.Go(func() error {
 		e.purgeKeys(intake)
+		return nil
+	})
+	g.Go(func() error {
+		e.watchClaims(intake)
 		return nil
 	})
 	if toEnd {
@@ -121,6 +126,22 @@ func (p *Processor) run(ctx context.Context, toEnd bool) error {
 	return g.Wait()
 }
 
+// beginAgain is begin in a run that has begun, which no failure ends.
+func (p *Processor) beginAgain(ctx context.Context, pool *pgxpool.Pool, ledger *offsets.Ledger) (Topic, error) {
+	pause := p.cfg.Retry.newBackOff()
+	for {
+		topic, err := p.begin(ctx, pool, ledger)
+		if err == nil || ctx.Err() != nil {
+			return topic, err
+		}
+		d := pause.NextBackOff()
+		p.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "the topic cannot be looked at; will try again", slog.Duration("pause", d), slog.Any("reason", err))
+		if err := sleep(ctx, d); err != nil {
+			return topic, err
+		}
+	}
+}
+
 // open connects to the database, checks the ledger's version, and lets the
 // sinks look at their targets.
 func (p *Processor) open(ctx context.Context) (*pgxpool.Pool, *offsets.Ledger, error) {
@@ -130,7 +151,7 @@ func (p *Processor) open(ctx context.Context) (*pgxpool.Pool, *offsets.Ledger, e
 	}
 	ledger := offsets.New(offsets.Options{Schema: p.cfg.Postgres.Schema, Group: p.cfg.Group, Topic: p.cfg.Kafka.Topic, Handler: p.handler})
 	err = p.untilReachable(ctx, func(ctx context.Context) error {
-		return pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return p.prepare(ctx, c.Conn(), ledger) })
+		return elsewhere(pool, pool.AcquireFunc(ctx, func(c *pgxpool.Conn) error { return p.prepare(ctx, c.Conn(), ledger) }))
 	})
 	if err != nil {
 		pool.Close()
@@ -208,7 +229,7 @@ func (p *Processor) newEngine(ctx context.Context, pool *pgxpool.Pool, ledger *o
 func (p *Processor) assemble(ctx context.Context, pool *pgxpool.Pool, ledger *offsets.Ledger, topic Topic) *engine {
 	return &engine{
 		ctx: ctx, cfg: p.cfg, decoder: p.decoder, identity: topic.identity(),
-		workers: map[int32]*worker{}, halts: map[int32]Halt{}, known: map[int32]bool{},
+		workers: map[int32]*worker{}, halts: map[int32]standstill{}, suspicion: make(chan struct{}, 1), known: map[int32]bool{},
 		transactor: transactor{
 			pool: pool, ledger: ledger, slots: make(chan struct{}, p.cfg.Postgres.Concurrency), policy: p.cfg.Policy, hears: p.decoder.hears(), log: p.cfg.Logger,
 			hooks: p.cfg.Hooks, topic: topic.Name, limit: p.cfg.Postgres.TransactionTimeout,
@@ -225,7 +246,7 @@ func (e *engine) awaitEnd(ctx context.Context, topic Topic) error {
 			return nil
 		}
 		if err == nil && e.onlyHalted(left) {
-			h := e.haltedHere()[0]
+			h := e.standstills()[0]
 			return fmt.Errorf("processor: %s/%d@%d: %w: %w", h.Topic, h.Partition, h.Offset, ErrHalted, h.Err)
 		}
 		if err := sleep(ctx, endCheck); err != nil {

@@ -18,7 +18,8 @@ import (
 // was never read. It runs the batch transaction without its advance, sinks
 // included, and rolls each one back, so nothing is changed and no group is
 // joined; the pipeline may be running meanwhile. A range that begins at or below
-// the floor of a partition, up to which keys were purged, is refused.
+// the floor of a partition, up to which keys were purged, is refused. What a
+// person has skipped is counted, and expected to have had no effect.
 func (p *Processor) Replay(ctx context.Context, r Range) (Report, error) {
 	pool, ledger, err := p.open(ctx)
 	if err != nil {
@@ -40,12 +41,16 @@ func (p *Processor) Replay(ctx context.Context, r Range) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
+	skipped, err := ledger.LeftOut(ctx, pool)
+	if err != nil {
+		return Report{}, err
+	}
 	source, err := openRange(ctx, p.cfg.Kafka, spans)
 	if err != nil {
 		return Report{}, err
 	}
 	defer source.close()
-	replay := &replay{p: p, pool: pool, ledger: ledger, aside: aside, fresh: map[[16]byte]bool{}}
+	replay := &replay{p: p, pool: pool, ledger: ledger, aside: aside, skipped: skipped, fresh: map[[16]byte]bool{}}
 	replay.report.Partitions = spans
 	for !source.done() {
 		partition, chunks, err := source.next(ctx)
@@ -123,6 +128,8 @@ type replay struct {
 	// aside are the positions of dead letters: their keys are not kept, so they
 	// would look new.
 	aside map[offsets.At]bool
+	// skipped are the positions that a person has left out.
+	skipped []offsets.Span
 	// fresh holds the keys that were new: as nothing is committed, they would
 	// be new again each time they come.
 	fresh map[[16]byte]bool
@@ -140,7 +147,7 @@ func (r *replay) batch(ctx context.Context, partition int32, chunks []chunk) err
 		}
 	}
 	for _, f := range b.dead {
-		if !r.known(f.Record) {
+		if !r.known(f.Record) && !r.leftOut(f.Record) {
 			r.fault(f)
 		}
 	}
@@ -200,7 +207,7 @@ func (r *replay) judge(b *batch, admissions []offsets.Admission) []int {
 	var fresh []int
 	for i := range admissions {
 		switch a := &admissions[i]; {
-		case a.Outcome != offsets.Duplicate && r.known(b.records[i]):
+		case a.Outcome != offsets.Duplicate && (r.known(b.records[i]) || r.leftOut(b.records[i])):
 		case a.Outcome == offsets.Conflict:
 			r.fault(b.conflict(i, a))
 		case a.Outcome == offsets.Fresh && !r.fresh[b.entries[i].Key]:
@@ -221,6 +228,17 @@ func (r *replay) known(record *schema.Record) bool {
 		r.report.DeadLetters++
 	}
 	return aside
+}
+
+// leftOut counts a record that a person has left out.
+func (r *replay) leftOut(record *schema.Record) bool {
+	left := slices.ContainsFunc(r.skipped, func(s offsets.Span) bool {
+		return s.Partition == record.Partition && s.From <= record.Offset && record.Offset < s.To
+	})
+	if left {
+		r.report.LeftOut++
+	}
+	return left
 }
 
 func (r *replay) count(partition int32, records int) {

@@ -27,6 +27,8 @@ type Report struct {
 	Records, Duplicates, Fresh int64
 	// DeadLetters is how many were set aside when they were read first.
 	DeadLetters int64
+	// LeftOut is how many had no effect because a person has skipped them.
+	LeftOut int64
 	// Faults is how many others could not be decoded or keyed, or reuse a key
 	// for another payload.
 	Faults int64
@@ -66,6 +68,10 @@ func (r Report) String() string {
 	if !r.Clean() {
 		verdict = "NOT CLEAN"
 	}
-	return fmt.Sprintf("replayed %d records of %d partitions: %d duplicates, %d dead letters, %d new, %d at fault: %s",
-		r.Records, len(r.Partitions), r.Duplicates, r.DeadLetters, r.Fresh, r.Faults, verdict)
+	leftOut := ""
+	if r.LeftOut > 0 {
+		leftOut = fmt.Sprintf("%d left out by a skip, ", r.LeftOut)
+	}
+	return fmt.Sprintf("replayed %d records of %d partitions: %d duplicates, %d dead letters, %s%d new, %d at fault: %s",
+		r.Records, len(r.Partitions), r.Duplicates, r.DeadLetters, leftOut, r.Fresh, r.Faults, verdict)
 }

@@ -65,6 +65,10 @@ type Kafka struct {
 
 	// TLS, if set, encrypts the connections to the brokers.
 	TLS *tls.Config
+	// RenewTLS, if set, is asked for the configuration of each new connection, in
+	// place of TLS, so that a certificate which was renewed is used without a
+	// restart. An error fails the connection, which is tried again.
+	RenewTLS func() (*tls.Config, error)
 	// SASL, if its mechanism is set, signs in to the brokers.
 	SASL SASL
 	// Options are further options of the franz-go client, applied last. They
@@ -123,9 +127,7 @@ func (k Kafka) clientOptions() []kgo.Opt {
 		kgo.FetchMaxPartitionBytes(512 << 10),
 		kgo.DialTimeout(dialTimeout),
 	}
-	if k.TLS != nil {
-		opts = append(opts, kgo.DialTLSConfig(k.TLS))
-	}
+	opts = append(opts, k.encryption()...)
 	switch k.SASL.Mechanism {
 	case "PLAIN":
 		opts = append(opts, kgo.SASL(plain.Auth{User: k.SASL.User, Pass: k.SASL.Password}.AsMechanism()))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/oncestream/oncestream/offsets"
 	"github.com/oncestream/oncestream/schema"
@@ -44,6 +45,7 @@ type groupSource struct {
 	client   *kgo.Client
 	member   instance // of the polling goroutine
 	rejoin   sync.Once
+	lists    singleflight.Group // for listShared
 
 	mu       sync.Mutex
 	commands []func()
@@ -297,7 +299,8 @@ func (s *groupSource) deliver(id [16]byte, p *kgo.FetchPartition) {
 	}
 	var none [16]byte
 	if id != none && s.e.identity.TopicID != none && id != s.e.identity.TopicID {
-		w.queue.fail(&haltError{"topic_recreated", offsets.Refusal{Topic: s.topic, Partition: p.Partition, Stored: s.e.identity, Seen: offsets.Identity{ClusterID: s.e.identity.ClusterID, TopicID: id}}})
+		s.e.suspect()
+		s.doubt(p.Partition, errors.New("records of another topic id came"))
 		return
 	}
 	dropped, pause := w.queue.push(newChunk(s.e.identity, p.Records, time.Now()))
@@ -349,10 +352,13 @@ func (s *groupSource) failed(partition int32, err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, kgo.ErrClientClosed):
 		return nil
 	case errors.As(err, &loss):
-		s.haltPartition(partition, "log_truncated", fmt.Errorf("the log was cut below what was read: read to offset %d (leader epoch %d), but the logs part at %d",
-			loss.ConsumedTo, loss.ConsumedToEpoch, loss.ResetTo))
+		s.doubt(partition, loss)
 	case errors.Is(err, kerr.OffsetOutOfRange):
-		s.haltPartition(partition, "offset_out_of_range", &rangeError{})
+		s.e.suspect()
+		s.doubt(partition, err)
+	case errors.Is(err, kerr.UnknownTopicID), errors.Is(err, kerr.UnknownTopicOrPartition):
+		s.e.suspect()
+		s.e.cfg.Logger.LogAttrs(s.e.ctx, slog.LevelDebug, "a fetch failed; looking whether the topic is still the same", slog.Int("partition", int(partition)), slog.Any("reason", err))
 	case errors.Is(err, kerr.FencedInstanceID):
 		return s.fenced(err)
 	case errors.Is(err, kerr.UnreleasedInstanceID):
@@ -365,12 +371,6 @@ func (s *groupSource) failed(partition int32, err error) error {
 		s.e.cfg.Logger.LogAttrs(s.e.ctx, slog.LevelWarn, "a fetch failed; fetching again", slog.Int("partition", int(partition)), slog.Any("reason", err))
 	}
 	return nil
-}
-
-func (s *groupSource) haltPartition(partition int32, code string, err error) {
-	if w := s.e.worker(partition); w != nil {
-		w.queue.fail(&haltError{code, err})
-	}
 }
 
 // close lets go of every partition, tells Kafka where they stand and leaves the

@@ -13,13 +13,13 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/agnivade/levenshtein"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/oncestream/oncestream/offsets"
+	"github.com/oncestream/oncestream/schema"
 )
 
 // Topic is what a broker says of a topic.
@@ -110,7 +110,7 @@ func similar(ctx context.Context, admin *kadm.Client, name string) string {
 	if err != nil {
 		return ""
 	}
-	names := slices.DeleteFunc(all.Names(), func(other string) bool { return levenshtein.ComputeDistance(name, other) > 1+len(name)/4 })
+	names := schema.Similar(name, all.Names())
 	if len(names) == 0 {
 		return ""
 	}
@@ -123,6 +123,7 @@ func diagnose(k Kafka, err error) error {
 	var record tls.RecordHeaderError
 	var verify *tls.CertificateVerificationError
 	addresses := strings.Join(k.Brokers, ", ")
+	encrypted := k.TLS != nil || k.RenewTLS != nil
 	var hint string
 	switch {
 	case errors.As(err, &record):
@@ -135,13 +136,13 @@ func diagnose(k Kafka, err error) error {
 		hint = "the broker does not offer sasl.mechanism " + k.SASL.Mechanism
 	case errors.Is(err, kerr.IllegalSaslState):
 		hint = "the listener does not ask for SASL: leave sasl out, or use the address of its SASL listener"
-	case errors.Is(err, io.EOF) && k.TLS == nil && k.SASL.Mechanism == "":
+	case errors.Is(err, io.EOF) && !encrypted && k.SASL.Mechanism == "":
 		hint = "the broker closed the connection at the first request: its listener expects TLS (set tls) or SASL (set sasl)"
 	case errors.Is(err, io.EOF) && k.SASL.Mechanism != "":
 		hint = "the broker closed the connection while we signed in: it refused the user or the password in sasl, or its listener expects TLS or no SASL"
 	case errors.Is(err, io.EOF):
 		hint = "the broker closed the connection: its listener does not speak TLS (leave tls out), or expects SASL (set sasl)"
-	case timedOut(err) && k.TLS != nil:
+	case timedOut(err) && encrypted:
 		hint = "no answer to our TLS greeting: the listener does not speak TLS (leave tls out), or the address is wrong"
 	case timedOut(err):
 		hint = "no answer in time: check the addresses, and whether the listener expects TLS"

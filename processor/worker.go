@@ -29,20 +29,23 @@ type worker struct {
 	// abort ends the transaction in work, too.
 	abort context.CancelFunc
 	// done is closed when the goroutine has ended; claim may be read then.
-	done    chan struct{}
-	claim   offsets.Claim
-	history *history
-	held    bool        // claim is ours, as far as we know
-	paused  atomic.Bool // by the source, because the queue is full
-	pulse   pulse
-	moved   bool // something was committed since the pause began to grow
+	done     chan struct{}
+	woken    chan struct{} // while it is halted: to look again
+	claim    offsets.Claim
+	stands   atomic.Pointer[offsets.Claim] // claim while it is held, for watchClaims
+	history  *history
+	held     bool        // claim is ours, as far as we know
+	wentBack bool        // the database knew less than claim says
+	paused   atomic.Bool // by the source, because the queue is full
+	pulse    pulse
+	moved    bool // something was committed since the pause began to grow
 }
 
 func (e *engine) newWorker(partition int32) *worker {
 	intake, stop := context.WithCancel(e.ctx)
 	work, abort := context.WithCancel(context.WithoutCancel(e.ctx))
 	w := &worker{
-		e: e, partition: partition, queue: newQueue(e.cfg.Batch), pulse: newPulse(), stop: stop, abort: abort, done: make(chan struct{}),
+		e: e, partition: partition, queue: newQueue(e.cfg.Batch), pulse: newPulse(), stop: stop, abort: abort, done: make(chan struct{}), woken: make(chan struct{}, 1),
 		log: e.cfg.Logger.With(slog.String("topic", e.cfg.Kafka.Topic), slog.Int("partition", int(partition))),
 	}
 	go func() {
@@ -54,15 +57,6 @@ func (e *engine) newWorker(partition int32) *worker {
 
 // errStopped ends a worker that was asked to stop.
 var errStopped = errors.New("stopped")
-
-// haltError ends a claim because going on could lose or double data.
-type haltError struct {
-	code string
-	err  error
-}
-
-func (h *haltError) Error() string { return h.code + ": " + h.err.Error() }
-func (h *haltError) Unwrap() error { return h.err }
 
 // run is the life of the worker. intake ends with stop, work with abort.
 func (w *worker) run(intake, work context.Context) {
@@ -80,7 +74,10 @@ func (w *worker) run(intake, work context.Context) {
 		switch {
 		case errors.As(err, &halt):
 			w.halt(work, halt)
-			<-intake.Done()
+			w.rest(intake)
+			pause.Reset()
+		case errors.As(err, new(*otherTopicError)):
+			<-intake.Done() // the session ends
 		case err != nil && intake.Err() == nil && !errors.Is(err, errStopped):
 			w.e.source.shut(w)
 			if err := sleep(intake, pause.NextBackOff()); err != nil {
@@ -96,23 +93,24 @@ func (w *worker) hold(intake, work context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.claim, w.held = claim, true
+	before := w.claim
+	w.stand(claim)
+	w.held = true
+	w.tellWentBack(before)
 	if w.history, err = w.e.recall(intake, w); err != nil {
 		return err
 	}
 	call2(w.e.cfg.Hooks.Claimed, w.e.cfg.Kafka.Topic, claim)
 	w.log.LogAttrs(work, slog.LevelDebug, "claimed", slog.Int64("epoch", claim.Epoch), slog.Int64("offset", claim.Next))
-	w.pulse.begin(claim.Next)
-	w.e.source.seek(w, claim)
-	err = w.work(intake, work)
-	if errors.Is(err, offsets.ErrWentBack) {
-		w.e.forget(w.partition)
+	from, err := w.e.inspect(intake, w, claim)
+	if err != nil {
+		return err
 	}
+	w.pulse.begin(claim.Next)
+	w.e.source.seek(w, from)
+	err = w.work(intake, work)
 	if classify(err) == superseded {
-		w.held = false
-		w.log.LogAttrs(work, slog.LevelWarn, "lost ownership of the partition; dropping what was read and claiming again while the group lists it",
-			slog.Any("reason", err))
-		call2(w.e.cfg.Hooks.Fenced, w.e.cfg.Kafka.Topic, w.claim)
+		w.lose(work, err)
 	}
 	return err
 }
@@ -217,7 +215,8 @@ func (w *worker) pass(intake, work context.Context, b *batch) error {
 	for attempt := 1; ; attempt++ {
 		next, err := w.e.transact(work, w.claim, b, w.history)
 		if err == nil {
-			w.claim, w.moved = next, true
+			w.stand(next)
+			w.moved = true
 			w.pulse.pass(next.Next)
 			w.e.source.publish(w, next)
 			return nil
@@ -251,9 +250,9 @@ func (w *worker) pass(intake, work context.Context, b *batch) error {
 			b = rest
 			continue
 		case c == systemic:
-			return &haltError{"systemic", err}
+			return &haltError{CodeSystemic, err}
 		case c == uncertain && attempt >= w.e.cfg.Retry.Attempts:
-			return &haltError{"retries_exhausted", fmt.Errorf("after %d attempts: %w", attempt, err)}
+			return &haltError{CodeRetriesExhausted, fmt.Errorf("after %d attempts: %w", attempt, err)}
 		}
 		if err := w.e.pause(intake, w.log, "batch", err, pause.NextBackOff()); err != nil {
 			return errStopped
@@ -309,7 +308,7 @@ func (w *worker) resolve(work context.Context, b *batch, cause error) (committed
 		return false, err
 	}
 	from := w.claim.Next
-	w.claim = next
+	w.stand(next)
 	committed = next.Next == b.to.Next
 	w.log.LogAttrs(work, slog.LevelWarn, "a COMMIT had no answer; claimed again to see what became of it",
 		slog.Bool("committed", committed), slog.Int64("from", from), slog.Int64("to", b.to.Next), slog.Any("reason", cause))
@@ -318,6 +317,7 @@ func (w *worker) resolve(work context.Context, b *batch, cause error) (committed
 	}, committed)
 	switch {
 	case committed:
+		w.history.unknown.learn()
 		w.pulse.pass(next.Next)
 		w.e.source.publish(w, next)
 		return true, nil
@@ -325,30 +325,6 @@ func (w *worker) resolve(work context.Context, b *batch, cause error) (committed
 		return false, fmt.Errorf("%w: expected offset %d or %d, found %d", offsets.ErrFenced, from, b.to.Next, next.Next)
 	}
 	return false, errors.Unwrap(cause)
-}
-
-// halt stops the partition for a person to decide, and says so.
-func (w *worker) halt(work context.Context, h *haltError) {
-	w.e.source.shut(w)
-	if outside, ok := errors.AsType[*rangeError](h.err); ok {
-		w.e.source.explain(work, w.claim, outside)
-	}
-	if r, ok := errors.AsType[offsets.Refusal](h.err); ok && w.held { // found while reading, which does not know the claim
-		r.Next, r.Epoch = w.claim.Next, w.claim.Epoch
-		h.err = r
-	}
-	w.log.LogAttrs(work, slog.LevelError, "the partition is halted; the others go on",
-		slog.String("code", h.code), slog.Int64("offset", w.claim.Next), slog.Any("reason", h.err))
-	if w.held {
-		ctx, cancel := context.WithTimeout(work, w.e.cfg.Postgres.TransactionTimeout)
-		defer cancel()
-		if err := w.e.ledger.Halt(ctx, w.e.pool, w.claim, h.Error()); err != nil {
-			w.log.LogAttrs(work, slog.LevelWarn, "the halt could not be noted in the ledger", slog.Any("reason", err))
-		}
-	}
-	stopped := Halt{Topic: w.e.cfg.Kafka.Topic, Partition: w.partition, Offset: w.claim.Next, Code: h.code, Err: h.err}
-	w.pulse.stop(stopped)
-	w.e.halted(stopped)
 }
 
 // sleep waits for the pause or the end of ctx, whichever comes first.

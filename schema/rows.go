@@ -29,7 +29,7 @@ import (
 // what it means. A payload of no bytes, one that is no object, and the JSON text
 // null are decode faults; the text null is no tombstone.
 func Rows(fields *Fields) Decoder[Row] {
-	root := newTree(fields)
+	root := fields.Tree()
 	readers := sync.Pool{New: func() any { return newRowReader() }}
 	return func(_ context.Context, r *Record) (Row, error) {
 		row := Row{Fields: fields, Values: make([]Value, fields.Len())}
@@ -70,7 +70,7 @@ func (s *rowReader) release() {
 }
 
 // read fills values from doc.
-func (s *rowReader) read(root *node, doc []byte, values []Value) error {
+func (s *rowReader) read(root *Tree, doc []byte, values []Value) error {
 	s.doc, s.source = doc, *bytes.NewBuffer(doc)
 	if s.tokens.PeekKind() != '{' {
 		return s.refuse()
@@ -102,7 +102,7 @@ func (s *rowReader) refuse() error {
 }
 
 // object reads the members of the object that comes next; n is its node.
-func (s *rowReader) object(n *node, values []Value) error {
+func (s *rowReader) object(n *Tree, values []Value) error {
 	if _, err := s.tokens.ReadToken(); err != nil {
 		return err
 	}
@@ -130,21 +130,21 @@ func (s *rowReader) unquoteName(quoted []byte) []byte {
 }
 
 // member reads the value that comes next. A nil n means that no field is there.
-func (s *rowReader) member(n *node, values []Value) error {
-	if n != nil && n.kids != nil && s.tokens.PeekKind() == '{' {
+func (s *rowReader) member(n *Tree, values []Value) error {
+	if n.Inner() && s.tokens.PeekKind() == '{' {
 		return s.nested(n, values)
 	}
 	raw, err := s.tokens.ReadValue()
 	if err != nil || n == nil {
 		return err
 	}
-	n.set(values, jsonValue(raw))
+	n.Set(values, jsonValue(raw))
 	return nil
 }
 
 // nested reads an object for the fields in it, and for itself where its own
 // path is mapped too.
-func (s *rowReader) nested(n *node, values []Value) error {
+func (s *rowReader) nested(n *Tree, values []Value) error {
 	// The offset is before the colon and the space that precede the object.
 	start := int(s.tokens.InputOffset())
 	if err := s.object(n, values); err != nil {
@@ -152,7 +152,7 @@ func (s *rowReader) nested(n *node, values []Value) error {
 	}
 	end := int(s.tokens.InputOffset())
 	start += bytes.IndexByte(s.doc[start:end], '{')
-	n.set(values, Value{Kind: Object, Raw: s.doc[start:end:end]})
+	n.Set(values, Value{Kind: Object, Raw: s.doc[start:end:end]})
 	return nil
 }
 

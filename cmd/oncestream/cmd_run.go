@@ -70,7 +70,7 @@ had at the start, and with 1 where a partition is halted.`,
 // runPipeline runs until ctx ends, or to the end.
 func (a *app) runPipeline(ctx context.Context, c *config, file string, toEnd bool) error {
 	halts, meter := &haltList{}, a.newMeter(c)
-	seen := a.newSight(c)
+	seen := a.newSight(c, file)
 	c.engine.Hooks = joinHooks(c.engine.Hooks, processor.Hooks{Halted: halts.add, Committed: meter.committed}, seen.hooks())
 	stopSeen, err := seen.start(ctx)
 	if err != nil {
@@ -85,6 +85,7 @@ func (a *app) runPipeline(ctx context.Context, c *config, file string, toEnd boo
 	if err != nil {
 		return stoppedEarly(ctx, err, toEnd)
 	}
+	seen.metrics.board.follow(p.Health)
 	run := p.Run
 	if toEnd {
 		run = p.RunToEnd

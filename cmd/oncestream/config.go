@@ -31,9 +31,6 @@ type config struct {
 	sinks         []sinkConfig
 }
 
-// tlsFiles are the files of an encrypted connection, in PEM form.
-type tlsFiles struct{ ca, cert, key, serverName string }
-
 // keyConfig says what the idempotency key is made of; one of them is set.
 type keyConfig struct {
 	field, header       string

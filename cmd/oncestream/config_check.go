@@ -1,10 +1,7 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/oncestream/oncestream/schema"
@@ -25,7 +22,7 @@ func (c *config) check(r *reader) {
 		c.sinks[i].check(r)
 	}
 	if c.tls != nil {
-		c.engine.Kafka.TLS = c.tls.read(r, "kafka.tls")
+		c.engine.Kafka.TLS, c.engine.Kafka.RenewTLS = c.tls.read(r, "kafka.tls"), c.tls.renew
 	}
 }
 
@@ -78,30 +75,6 @@ func (s *sinkConfig) check(r *reader) {
 			}
 		}
 	}
-}
-
-// read reads the files of an encrypted connection; at is where they are named.
-func (f *tlsFiles) read(r *reader, at string) *tls.Config {
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.serverName}
-	if f.ca != "" {
-		pool := x509.NewCertPool()
-		text, err := os.ReadFile(f.ca)
-		switch {
-		case err != nil:
-			r.failAt(at+".ca", "%v", err)
-		case !pool.AppendCertsFromPEM(text):
-			r.failAt(at+".ca", "there is no certificate in %s", f.ca)
-		}
-		t.RootCAs = pool
-	}
-	if f.cert != "" || f.key != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-		if err != nil {
-			r.failAt(at+".cert", "cert and key go together: %v", err)
-		}
-		t.Certificates = []tls.Certificate{pair}
-	}
-	return t
 }
 
 // keyFields returns the fields that the key is made of.

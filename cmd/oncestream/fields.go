@@ -50,7 +50,7 @@ func fileFields(c *config) []field {
 	fields = append(fields, messageFields(c)...)
 	fields = append(fields, policyFields(c)...)
 	fields = append(fields, keysFields(&e.Keys)...)
-	fields = append(fields, httpFields(&c.http, &c.watch)...)
+	fields = append(fields, httpFields(e, &c.http, &c.watch)...)
 	return append(fields, field{
 		path: "sinks", value: &c.sinks, required: true,
 		doc: "What is written for a message whose key is new: a list of sinks, run in this order in one transaction.",

@@ -1,6 +1,10 @@
 package main
 
-import "time"
+import (
+	"time"
+
+	"github.com/oncestream/oncestream/processor"
+)
 
 // httpConfig says where the program answers over HTTP.
 type httpConfig struct {
@@ -14,8 +18,12 @@ type watchConfig struct {
 }
 
 // httpFields are the fields of what operators see.
-func httpFields(h *httpConfig, w *watchConfig) []field {
+func httpFields(e *processor.Config, h *httpConfig, w *watchConfig) []field {
 	return []field{
+		{
+			path: "stuck_after", value: &e.StuckAfter, def: "1m",
+			doc: "How long a partition may be at its claim or at one batch before `/readyz` and the metrics call it stuck. One that has nothing to read is not.",
+		},
 		{
 			path: "http.listen", value: &h.listen, noDefault: "off", flag: "http", env: "ONCESTREAM_HTTP",
 			doc: "Where `run` answers over HTTP, such as `:9464` or `127.0.0.1:9464`: `/metrics`, `/livez`, `/readyz` and `/status`. It is plain HTTP without a sign-in, and shows names and offsets but no payload.",

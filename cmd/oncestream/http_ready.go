@@ -15,35 +15,35 @@ type readiness struct {
 	text  string
 }
 
-// trouble is a partition that does not move.
-type trouble struct {
-	partition int32
-	halted    bool
-	text      string // "halted: value_range" or "stuck for 5m0s: …"
-}
-
-// readinessOf judges the partitions that this process holds. A partition that is
-// halted is no reason to restart the process, which would halt it again and stop
-// the others: as long as one other goes on the answer is ready, and says
-// "degraded". Where nothing can go on any more, and before the first poll and
-// during the stop, it is not ready. A process that has no partition waits for one
-// and is ready.
-func readinessOf(topic string, held int, troubles []trouble) readiness {
-	if len(troubles) == 0 {
-		return readiness{true, "ok"}
-	}
+// readinessOf judges the partitions that are assigned to this process. One that
+// is halted or stuck is no reason to restart the process, which would halt it
+// again and stop the others: as long as one other goes on the answer is ready, and
+// says "degraded". Where all are halted nothing can go on, and it is not ready. A
+// process without a partition waits for one, and is ready.
+func readinessOf(topic, file string, h processor.Health) readiness {
 	halted := 0
 	var lines []string
-	for _, t := range troubles {
-		if t.halted {
+	for _, p := range h.Partitions {
+		if p.State == processor.StateHalted {
 			halted++
 		}
-		lines = append(lines, fmt.Sprintf("%s/%d %s", topic, t.partition, t.text))
+		if p.State != processor.StateHalted && !p.Stuck {
+			continue
+		}
+		line := fmt.Sprintf("%s/%d %v", topic, p.Partition, p)
+		if p.Remedy != "" {
+			line += "; " + named(p.Remedy, file)
+		}
+		lines = append(lines, line)
 	}
-	if halted == held {
-		return readiness{false, "halted: " + strings.Join(lines, "\n")}
+	text := strings.Join(lines, "\n")
+	switch {
+	case len(lines) == 0:
+		return readiness{true, "ok"}
+	case halted == len(h.Partitions):
+		return readiness{false, "halted: " + text}
 	}
-	return readiness{true, "degraded: " + strings.Join(lines, "\n")}
+	return readiness{true, "degraded: " + text}
 }
 
 // gate knows whether the run has begun.
@@ -53,16 +53,14 @@ func (g *gate) hooks() processor.Hooks {
 	return processor.Hooks{Polled: func(int) { g.begun.Store(true) }}
 }
 
-// ready returns the answer of /readyz during the run of ctx.
-func (g *gate) ready(ctx context.Context, topic string, b *board) func() readiness {
-	return func() readiness {
-		switch {
-		case ctx.Err() != nil:
-			return readiness{false, "stopping"}
-		case !g.begun.Load():
-			return readiness{false, "starting"}
-		}
-		held, troubles := b.troubles()
-		return readinessOf(topic, held, troubles)
+// ready returns the answer of /readyz during the run of ctx: nothing is ready
+// before the first poll, nor once the run was asked to stop.
+func (g *gate) ready(ctx context.Context, judge func() readiness) readiness {
+	switch {
+	case ctx.Err() != nil:
+		return readiness{false, "stopping"}
+	case !g.begun.Load():
+		return readiness{false, "starting"}
 	}
+	return judge()
 }

@@ -11,14 +11,15 @@ import (
 type sight struct {
 	app     *app
 	config  *config
+	file    string
 	metrics *metrics
 	watch   *watch
 	gate    gate
 }
 
-func (a *app) newSight(c *config) *sight {
+func (a *app) newSight(c *config, file string) *sight {
 	m := newMetrics(c.name, c.engine.Kafka.Topic)
-	return &sight{app: a, config: c, metrics: m, watch: &watch{config: c, log: a.log, metrics: m}}
+	return &sight{app: a, config: c, file: file, metrics: m, watch: &watch{config: c, log: a.log, metrics: m}}
 }
 
 func (s *sight) hooks() processor.Hooks { return joinHooks(s.metrics.hooks(), s.gate.hooks()) }
@@ -28,10 +29,7 @@ func (s *sight) hooks() processor.Hooks { return joinHooks(s.metrics.hooks(), s.
 func (s *sight) start(ctx context.Context) (stop func(), err error) {
 	stopHTTP := func() {}
 	if address := s.config.http.listen; address != "" {
-		e := &endpoints{
-			metrics: s.metrics, watch: s.watch, log: s.app.log,
-			ready: s.gate.ready(ctx, s.config.engine.Kafka.Topic, s.metrics.board),
-		}
+		e := &endpoints{metrics: s.metrics, watch: s.watch, log: s.app.log, ready: func() readiness { return s.gate.ready(ctx, s.judge) }}
 		if stopHTTP, err = e.serve(ctx, address); err != nil {
 			return nil, err
 		}
@@ -45,4 +43,8 @@ func (s *sight) start(ctx context.Context) (stop func(), err error) {
 		stopWatch()
 		stopHTTP()
 	}, nil
+}
+
+func (s *sight) judge() readiness {
+	return readinessOf(s.config.engine.Kafka.Topic, s.file, s.metrics.board.asks())
 }

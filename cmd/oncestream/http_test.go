@@ -21,21 +21,26 @@ import (
 // address.
 type seenWorld struct{ *caseWorld }
 
-func newSeenWorld(tb testing.TB, partitions int32, more string) seenWorld {
+func newSeenWorld(tb testing.TB, partitions int32, more string, topicConfigs ...string) seenWorld {
 	tb.Helper()
 	w := seenWorld{&caseWorld{tb: tb, kafka: processortest.Kafka(tb), db: tablestest.New(tb), dir: tb.TempDir()}}
-	w.kafka.CreateTopic(tb, "t", partitions)
-	w.db.Exec("create table effect (id text not null)")
+	w.kafka.CreateTopic(tb, "t", partitions, topicConfigs...)
+	w.db.Exec("create table effect (id text primary key)")
 	w.env = map[string]string{"KAFKA_BROKERS": strings.Join(w.kafka.Addrs(), ","), "DATABASE_URL": w.db.URL, "ONCESTREAM_SCHEMA": w.db.Schema}
-	noErr(tb, os.WriteFile(w.file("pipeline.yaml"), []byte(`name: g
+	w.write("pipeline.yaml", `name: g
 kafka: {brokers: [k], topic: t, start: earliest, session_timeout: 6s}
 postgres: {url: "${DATABASE_URL}"}
 http: {listen: "127.0.0.1:0"}
 watch: {every: 100ms}
 key: {field: id}
 sinks: [{insert: {table: effect}}]
-`+more), 0o600))
+`+more)
 	return w
+}
+
+// write writes a file beside the pipeline's.
+func (w seenWorld) write(name, text string) {
+	noErr(w.tb, os.WriteFile(w.file(name), []byte(text), 0o600))
 }
 
 // sendIDs sends messages with these ids, which are JSON.
@@ -130,7 +135,7 @@ func TestHTTP(t *testing.T) {
 	w.sendIDs(1, `"c"`, `{}`, `"d"`)
 	r := w.start()
 	r.answers("/livez", 200, "ok")
-	r.answers("/readyz", 200, "degraded: t/1 halted: ")
+	r.answers("/readyz", 200, "degraded: t/1 halted at offset 1 since ")
 	r.shows("partition_claimed", "partition=0 1", "partition=1 1")
 	r.shows("records_total", " 3")
 	r.shows("next_offset", "partition=0 2", "partition=1 1")

@@ -72,6 +72,7 @@ func (m *metrics) hooks() processor.Hooks {
 		CommitUnknown: m.commitUnknown,
 		Resolved:      m.resolved,
 		Fenced:        func(string, offsets.Claim) { m.add("fenced_total", 1) },
+		WentBack:      func(string, offsets.Claim, offsets.Claim) { m.add("went_back_total", 1) },
 		Dropped:       func(_ string, _ int32, records int) { m.add("records_dropped_total", int64(records)) },
 		Purged:        func(keys int64) { m.add("keys_purged_total", keys) },
 		Retrying:      func(what string, _ error, _ time.Duration) { m.add("retries_total", 1, what) },

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"maps"
 	"math"
-	"slices"
 	"sync"
 	"time"
 
@@ -13,15 +11,16 @@ import (
 	"github.com/oncestream/oncestream/processor"
 )
 
-// board knows which partitions this process holds, and what the last look has
-// told of them. It shows nothing of others: a partition that has moved on leaves
-// no series behind, which would contradict those of its new owner (case H11).
+// board shows the partitions that this process holds: what the engine says of
+// them when it is asked, and what the last look has told. It shows nothing of
+// others: a partition that has moved on leaves no series behind, which would
+// contradict those of its new owner (case H11).
 type board struct {
 	descs map[string]*prometheus.Desc
 
 	mu     sync.Mutex
-	held   map[int32]*heldPartition
-	looked map[int32]partitionStatus // nil where the last look has failed
+	health func() processor.Health
+	looked map[int32]partitionStatus // empty where the last look has failed
 	oldest *time.Duration            // of the oldest transaction, nil where that is not known
 
 	// claimed wakes the watch, so that a partition which came is looked at soon.
@@ -29,14 +28,11 @@ type board struct {
 	claimed chan struct{}
 }
 
-// heldPartition is what the hooks have told of a partition.
-type heldPartition struct {
-	claimed, paused bool
-	halted          string // the code, where it is
-}
-
 func newBoard() *board {
-	b := &board{descs: map[string]*prometheus.Desc{}, held: map[int32]*heldPartition{}, claimed: make(chan struct{}, 1)}
+	b := &board{
+		descs: map[string]*prometheus.Desc{}, claimed: make(chan struct{}, 1),
+		health: func() processor.Health { return processor.Health{} },
+	}
 	for _, d := range metricDocs() {
 		if d.kind == gauge {
 			b.descs[d.name] = prometheus.NewDesc(metricPrefix+d.name, d.help, d.labels, nil)
@@ -46,58 +42,42 @@ func newBoard() *board {
 }
 
 func (b *board) hooks() processor.Hooks {
-	return processor.Hooks{
-		Claimed: func(_ string, c offsets.Claim) {
-			b.change(c.Partition, func(p *heldPartition) { p.claimed, p.halted = true, "" })
-			select {
-			case b.claimed <- struct{}{}:
-			default: // it will be woken
-			}
-		},
-		Released: func(_ string, c offsets.Claim) { b.leave(c.Partition) },
-		Fenced:   func(_ string, c offsets.Claim) { b.leave(c.Partition) },
-		Halted:   func(h processor.Halt) { b.change(h.Partition, func(p *heldPartition) { p.halted = h.Code }) },
-		Paused:   func(_ string, n int32) { b.pause(n, true) },
-		Resumed:  func(_ string, n int32) { b.pause(n, false) },
+	return processor.Hooks{Claimed: func(string, offsets.Claim) {
+		select {
+		case b.claimed <- struct{}{}:
+		default: // it will be woken
+		}
+	}}
+}
+
+// follow has the board ask a run how it does.
+func (b *board) follow(health func() processor.Health) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.health = health
+}
+
+// asks asks it.
+func (b *board) asks() processor.Health {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.health()
+}
+
+// holding returns whether this process holds a partition at the moment. One that
+// is being claimed may still be another's.
+func (b *board) holding() func(partition int32) bool {
+	held := map[int32]bool{}
+	for _, p := range b.asks().Partitions {
+		held[p.Partition] = isHeld(p)
 	}
+	return func(partition int32) bool { return held[partition] }
 }
 
-func (b *board) change(partition int32, change func(*heldPartition)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	p := b.held[partition]
-	if p == nil {
-		p = &heldPartition{}
-		b.held[partition] = p
-	}
-	change(p)
-}
+func isHeld(p processor.PartitionHealth) bool { return p.State != processor.StateClaiming }
 
-// pause notes a pause of a partition that is held; one that was fenced may still
-// be paused, but is not ours to show.
-func (b *board) pause(partition int32, paused bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if p := b.held[partition]; p != nil {
-		p.paused = paused
-	}
-}
-
-func (b *board) leave(partition int32) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	delete(b.held, partition)
-}
-
-// holds reports whether this process holds the partition.
-func (b *board) holds(partition int32) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.held[partition] != nil
-}
-
-// show takes what a look has told; a look that failed tells nil, and its series
-// are gone rather than old.
+// show takes what a look has told. One that failed tells of no partition: their
+// series are gone rather than old.
 func (b *board) show(partitions []partitionStatus, oldest *time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -121,14 +101,18 @@ func (b *board) Collect(series chan<- prometheus.Metric) {
 	send := func(name string, value float64, labels ...string) {
 		series <- prometheus.MustNewConstMetric(b.descs[name], prometheus.GaugeValue, value, labels...)
 	}
-	for _, n := range slices.Sorted(maps.Keys(b.held)) {
-		p, label := b.held[n], partitionLabel(n)
-		send("partition_claimed", oneIf(p.claimed), label)
-		send("partition_paused", oneIf(p.paused), label)
-		if p.halted != "" {
-			send("partition_halted", 1, label, p.halted)
+	for _, p := range b.health().Partitions {
+		label := partitionLabel(p.Partition)
+		send("partition_stuck_seconds", stuckSeconds(p), label)
+		if !isHeld(p) {
+			continue
 		}
-		if looked, ok := b.looked[n]; ok {
+		send("partition_claimed", 1, label)
+		send("partition_paused", oneIf(p.Paused), label)
+		if p.State == processor.StateHalted {
+			send("partition_halted", 1, label, p.Code)
+		}
+		if looked, ok := b.looked[p.Partition]; ok {
 			looked.collect(func(name string, value float64) { send(name, value, label) })
 		}
 	}
@@ -167,22 +151,16 @@ func remainingSeconds(f processor.Forecast) float64 {
 	return math.Inf(1)
 }
 
+func stuckSeconds(p processor.PartitionHealth) float64 {
+	if !p.Stuck {
+		return 0
+	}
+	return time.Since(p.Since).Seconds()
+}
+
 func oneIf(yes bool) float64 {
 	if yes {
 		return 1
 	}
 	return 0
-}
-
-// troubles returns how many partitions this process holds, and those of them that
-// do not move.
-func (b *board) troubles() (held int, troubles []trouble) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, n := range slices.Sorted(maps.Keys(b.held)) {
-		if code := b.held[n].halted; code != "" {
-			troubles = append(troubles, trouble{n, true, "halted: " + code})
-		}
-	}
-	return len(b.held), troubles
 }

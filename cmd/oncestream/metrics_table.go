@@ -34,6 +34,7 @@ func metricDocs() []metricDoc {
 		{"transaction_seconds", histogram, "How long a committed batch transaction took.", nil},
 		{"retries_total", counter, "Failures that were tried again, by what was tried.", []string{"what"}},
 		{"fenced_total", counter, "Claims that another process took while this one worked under them.", nil},
+		{"went_back_total", counter, "Claims of which the database knew less than this process, after a restore or a failover. What it has lost is redone.", nil},
 		{"commits_unknown_total", counter, "Batches whose COMMIT had no answer.", nil},
 		{"commits_resolved_total", counter, "Those of which the next claim has shown the outcome, `committed` or `aborted`.", []string{"outcome"}},
 		{"records_dropped_total", counter, "Records that Kafka delivered again and that lie before the claim.", nil},
@@ -42,6 +43,7 @@ func metricDocs() []metricDoc {
 
 		{"partition_claimed", gauge, "1 for each partition that this process holds. It has no series for another, so over the fleet there is one a partition.", byPartition},
 		{"partition_halted", gauge, "1 where the partition is halted, with the code of the reason.", []string{"partition", "code"}},
+		{"partition_stuck_seconds", gauge, "For how long a partition that is assigned here has been claimed, or at one batch, once that is longer than `stuck_after`; else 0.", byPartition},
 		{"partition_paused", gauge, "1 where the partition's queue is full and its fetches are paused.", byPartition},
 		{"next_offset", gauge, "The stored offset: the next to handle.", byPartition},
 		{"lag_offsets", gauge, "Offsets from the stored one to the last stable one.", byPartition},

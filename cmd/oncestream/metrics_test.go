@@ -69,19 +69,22 @@ func everyMetric() *metrics {
 	h.Resolved(processor.BatchInfo{Partition: 1, From: 10, To: 15, Records: 5}, true)
 	h.CommitUnknown(unknown, errors.New("gone"))
 	h.Resolved(processor.BatchInfo{Partition: 1, From: 10, To: 15, Records: 5}, false)
+	h.WentBack("t", offsets.Claim{Partition: 1, Next: 9}, offsets.Claim{Partition: 1, Next: 5})
 	h.Dropped("t", 1, 3)
 	h.Purged(7)
 	h.Retrying("batch", errors.New("deadlock"), time.Second)
-	h.Paused("t", 1)
-	h.Halted(processor.Halt{Topic: "t", Partition: 1, Code: "decode"})
-	h.Claimed("t", offsets.Claim{Partition: 2})
 	h.Fenced("t", offsets.Claim{Partition: 2})
-	h.Paused("t", 2)
+	m.board.follow(func() processor.Health {
+		return processor.Health{Partitions: []processor.PartitionHealth{
+			{Partition: 1, State: processor.StateHalted, Code: "decode", Paused: true},
+			{Partition: 2, State: processor.StateClaiming, Paused: true},
+		}}
+	})
 	m.add("looks_failed_total", 1)
 	next, drift, age := int64(10), int64(-2), time.Minute
 	looked := partitionStatus{Partition: 1, Next: &next, Drift: &drift, Lag: 5, OpenDeadLetters: 1}
 	looked.predicted(processor.Forecast{Outlook: processor.OutlookDue, Remaining: time.Hour})
-	m.board.show([]partitionStatus{looked, {Partition: 9, Next: &next, Lag: 77}}, &age)
+	m.board.show([]partitionStatus{looked, {Partition: 2, Next: &next, Lag: 77}}, &age)
 	return m
 }
 
@@ -117,8 +120,8 @@ func seriesOf(t *testing.T, m *metrics) []string {
 }
 
 // Each hook reaches its metric: what a COMMIT without an answer had held counts
-// once, when it is found committed; a partition that is not held has no series,
-// though a look has seen it (case H11).
+// once, when it is found committed; a partition that is not held has none of the
+// series of a holder, though a look has seen it (case H11).
 func TestMetrics(t *testing.T) {
 	want := []string{
 		"batches_total{outcome=committed} 2", "batches_total{outcome=rolled_back} 2",
@@ -127,15 +130,15 @@ func TestMetrics(t *testing.T) {
 		"effects_total{} 10", "fenced_total{} 1", "kafka_drift_offsets{partition=1} -2", "keys_purged_total{} 7",
 		"lag_offsets{partition=1} 5", "looks_failed_total{} 1", "lost_offsets{partition=1} 0", "next_offset{partition=1} 10",
 		"oldest_transaction_seconds{} 60", "open_dead_letters{partition=1} 1", "partition_claimed{partition=1} 1",
-		"partition_halted{code=decode,partition=1} 1", "partition_paused{partition=1} 1", "records_dropped_total{} 3", "records_total{} 15",
-		"retention_remaining_seconds{partition=1} 3600", "retries_total{what=batch} 1", "transaction_seconds{} 1",
+		"partition_halted{code=decode,partition=1} 1", "partition_paused{partition=1} 1",
+		"partition_stuck_seconds{partition=1} 0", "partition_stuck_seconds{partition=2} 0", "records_dropped_total{} 3", "records_total{} 15",
+		"retention_remaining_seconds{partition=1} 3600", "retries_total{what=batch} 1", "transaction_seconds{} 1", "went_back_total{} 1",
 	}
 	m := everyMetric()
 	if diff := cmp.Diff(want, seriesOf(t, m)); diff != "" {
 		t.Error(diff)
 	}
-	m.hooks().Released("t", offsets.Claim{Partition: 1})
-	m.board.show(nil, nil)
+	m.board.follow(func() processor.Health { return processor.Health{} })
 	for _, line := range seriesOf(t, m) {
 		if strings.Contains(line, "partition=") {
 			t.Errorf("after the release there is %s", line)
@@ -175,24 +178,28 @@ func TestMetricsTable(t *testing.T) {
 }
 
 // Only what can still be helped is not ready: a halted partition beside others
-// leaves the process ready and says so, one without others does not, and a process
-// without a partition waits for one.
+// leaves the process ready and says so, with the command for this file; one without
+// others does not; and a process without a partition waits for one.
 func TestReadiness(t *testing.T) {
-	halted, stuck := trouble{1, true, "halted: decode"}, trouble{2, false, "stuck for 5m0s"}
+	at := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	good := processor.PartitionHealth{Partition: 0, State: processor.StateWorking, Since: at, Next: 3}
+	halted := processor.PartitionHealth{Partition: 1, State: processor.StateHalted, Since: at, Next: 7, Code: "decode", Remedy: "oncestream offsets skip FILE --partition 1"}
+	stuck := processor.PartitionHealth{Partition: 2, State: processor.StateWorking, Since: at, Next: 9, Stuck: true}
+	const isHalted = "t/1 halted at offset 7 since 2026-05-04T12:00:00Z: decode; oncestream offsets skip p.yaml --partition 1"
+	const isStuck = "t/2 stuck while working at offset 9 since 2026-05-04T12:00:00Z"
 	for _, tt := range []struct {
-		held     int
-		troubles []trouble
-		want     readiness
+		partitions []processor.PartitionHealth
+		want       readiness
 	}{
-		{0, nil, readiness{true, "ok"}},
-		{3, nil, readiness{true, "ok"}},
-		{3, []trouble{halted}, readiness{true, "degraded: t/1 halted: decode"}},
-		{3, []trouble{halted, stuck}, readiness{true, "degraded: t/1 halted: decode\nt/2 stuck for 5m0s"}},
-		{1, []trouble{stuck}, readiness{true, "degraded: t/2 stuck for 5m0s"}},
-		{1, []trouble{halted}, readiness{false, "halted: t/1 halted: decode"}},
+		{nil, readiness{true, "ok"}},
+		{[]processor.PartitionHealth{good}, readiness{true, "ok"}},
+		{[]processor.PartitionHealth{good, halted}, readiness{true, "degraded: " + isHalted}},
+		{[]processor.PartitionHealth{halted, stuck}, readiness{true, "degraded: " + isHalted + "\n" + isStuck}},
+		{[]processor.PartitionHealth{stuck}, readiness{true, "degraded: " + isStuck}},
+		{[]processor.PartitionHealth{halted}, readiness{false, "halted: " + isHalted}},
 	} {
-		if got := readinessOf("t", tt.held, tt.troubles); got != tt.want {
-			t.Errorf("%d held, %v: %+v, want %+v", tt.held, tt.troubles, got, tt.want)
+		if got := readinessOf("t", "p.yaml", processor.Health{Partitions: tt.partitions}); got != tt.want {
+			t.Errorf("%v: %+v, want %+v", tt.partitions, got, tt.want)
 		}
 	}
 }

@@ -70,7 +70,7 @@ const lookTimeout = 20 * time.Second
 func (w *watch) look(ctx context.Context) {
 	attempt, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	s, err := observe(attempt, w.config, w.lookout, w.metrics.board.holds)
+	s, err := observe(attempt, w.config, w.lookout, w.metrics.board.holding())
 	if ctx.Err() != nil {
 		return
 	}

@@ -54,7 +54,7 @@ func Avro(schemaText string, fields *schema.Fields) (schema.Decoder[schema.Row],
 	if err != nil {
 		return nil, fmt.Errorf("registry: avro schema: %w", err)
 	}
-	root := newTree(fields)
+	root := fields.Tree()
 	return func(_ context.Context, r *schema.Record) (schema.Row, error) {
 		row := newRow(fields)
 		if r.Tombstone() {
@@ -87,7 +87,7 @@ func (r *Registry) loadAvro(ctx context.Context, id uint32) (*avro.Schema, error
 }
 
 // fillAvro is the filler of Avro.
-func fillAvro(s *avro.Schema, body []byte, root *node, values []schema.Value) error {
+func fillAvro(s *avro.Schema, body []byte, root *schema.Tree, values []schema.Value) error {
 	var v any
 	rest, err := s.Decode(body, &v, avro.AliasInput())
 	if err != nil {
@@ -121,9 +121,9 @@ func plainly(err error) error {
 }
 
 // placeMembers sets the values of what is mapped in a record or map.
-func placeMembers(n *node, members map[string]any, values []schema.Value) error {
+func placeMembers(n *schema.Tree, members map[string]any, values []schema.Value) error {
 	for name, v := range members {
-		if err := place(n.kid(name), v, values); err != nil {
+		if err := place(n.Kid(name), v, values); err != nil {
 			if n == nil { // the name within what is not mapped would only lengthen the text
 				return err
 			}
@@ -134,22 +134,22 @@ func placeMembers(n *node, members map[string]any, values []schema.Value) error 
 }
 
 // place sets the values of n from v, which it checks where n maps nothing.
-func place(n *node, v any, values []schema.Value) error {
+func place(n *schema.Tree, v any, values []schema.Value) error {
 	if members, ok := v.(map[string]any); ok {
 		if err := placeMembers(n, members, values); err != nil {
 			return err
 		}
-	} else if !n.leaf() {
+	} else if !n.Leaf() {
 		return checkAvro(v)
 	}
-	if !n.leaf() {
+	if !n.Leaf() {
 		return nil
 	}
 	value, err := avroValue(v)
 	if err != nil {
 		return err
 	}
-	n.set(values, value)
+	n.Set(values, value)
 	return nil
 }
 

@@ -33,11 +33,11 @@ func unframe(b []byte) (id uint32, body []byte, err error) {
 }
 
 // filler sets the values of one row from a body and its schema.
-type filler[S any] func(s S, body []byte, root *node, values []schema.Value) error
+type filler[S any] func(s S, body []byte, root *schema.Tree, values []schema.Value) error
 
 // framed returns the decoder that finds the schema of each record by its frame.
 func framed[S any](c *cache[S], fields *schema.Fields, fill filler[S]) schema.Decoder[schema.Row] {
-	root := newTree(fields)
+	root := fields.Tree()
 	return func(ctx context.Context, r *schema.Record) (schema.Row, error) {
 		if r.Tombstone() {
 			return newRow(fields), nil

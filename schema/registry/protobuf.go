@@ -83,7 +83,7 @@ const (
 )
 
 // fillProto is the filler of Protobuf.
-func fillProto(file protoreflect.FileDescriptor, body []byte, root *node, values []schema.Value) error {
+func fillProto(file protoreflect.FileDescriptor, body []byte, root *schema.Tree, values []schema.Value) error {
 	index, rest, err := new(sr.ConfluentHeader).DecodeIndex(body, maxIndex)
 	if err != nil {
 		return fmt.Errorf("frame at byte %d: the message index cannot be read: %w", frameSize, err)

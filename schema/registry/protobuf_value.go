@@ -11,9 +11,9 @@ import (
 )
 
 // placeMessage sets the values of what is mapped in m.
-func placeMessage(n *node, m protoreflect.Message, values []schema.Value) error {
+func placeMessage(n *schema.Tree, m protoreflect.Message, values []schema.Value) error {
 	fields := m.Descriptor().Fields()
-	for name, kid := range n.kids {
+	for name, kid := range n.Kids() {
 		fd := fields.ByName(protoreflect.Name(name))
 		if fd == nil || absent(m, fd) {
 			continue
@@ -31,16 +31,16 @@ func absent(m protoreflect.Message, fd protoreflect.FieldDescriptor) bool {
 }
 
 // placeField sets the values of n and of those below it.
-func placeField(n *node, fd protoreflect.FieldDescriptor, v protoreflect.Value, values []schema.Value) error {
-	if n.leaf() {
+func placeField(n *schema.Tree, fd protoreflect.FieldDescriptor, v protoreflect.Value, values []schema.Value) error {
+	if n.Leaf() {
 		value, err := fieldValue(fd, v)
 		if err != nil {
 			return err
 		}
-		n.set(values, value)
+		n.Set(values, value)
 	}
 	switch {
-	case n.kids == nil || fd.IsList():
+	case !n.Inner() || fd.IsList():
 		return nil
 	case fd.IsMap():
 		return placeEntries(n, fd, v.Map(), values)
@@ -51,11 +51,11 @@ func placeField(n *node, fd protoreflect.FieldDescriptor, v protoreflect.Value, 
 }
 
 // placeEntries sets the values of what is mapped in a map with string keys.
-func placeEntries(n *node, fd protoreflect.FieldDescriptor, entries protoreflect.Map, values []schema.Value) error {
+func placeEntries(n *schema.Tree, fd protoreflect.FieldDescriptor, entries protoreflect.Map, values []schema.Value) error {
 	if fd.MapKey().Kind() != protoreflect.StringKind {
 		return nil
 	}
-	for name, kid := range n.kids {
+	for name, kid := range n.Kids() {
 		v := entries.Get(protoreflect.ValueOfString(name).MapKey())
 		if !v.IsValid() {
 			continue

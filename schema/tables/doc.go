@@ -1,6 +1,7 @@
 // Package tables is the contract with the database: the ledger's tables and
 // their version, a digest of a table that does not depend on the order of its
-// rows, and decimals in PostgreSQL's own binary form.
+// rows, copies of tables and their comparison, and decimals in PostgreSQL's own
+// binary form.
 //
 // # Version
 //
@@ -15,6 +16,12 @@
 // Two tables that hold the same rows have the same [Digest], whatever the order
 // in which transactions wrote them. It is how a replay proves that it changed
 // nothing.
+//
+// # Copies
+//
+// [CopyStructure] makes empty copies of tables in a scratch schema, so that a
+// pipeline can be run beside the live tables, and [Diff] says how the rows of two
+// tables differ. [DropSchema] drops only what was marked as scratch.
 //
 // # Numbers
 //

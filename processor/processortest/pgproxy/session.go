@@ -46,7 +46,7 @@ func (s *session) run() {
 	if err != nil {
 		return
 	}
-	server, err := (&net.Dialer{}).DialContext(s.ended, "tcp", s.proxy.target)
+	server, err := (&net.Dialer{}).DialContext(s.ended, "tcp", s.proxy.to())
 	if err != nil {
 		return
 	}

@@ -81,10 +81,14 @@ func (r Runner) Run() int {
 }
 
 // Server starts a server of the test's own, which may be stopped, paused and
-// killed. It ends with the test.
-func Server(tb testing.TB) *embedded.Server {
+// killed. It ends with the test. change changes its options.
+func Server(tb testing.TB, change ...func(*embedded.Options)) *embedded.Server {
 	tb.Helper()
-	s, err := embedded.Start(tb.Context(), embedded.Options{})
+	var o embedded.Options
+	for _, f := range change {
+		f(&o)
+	}
+	s, err := embedded.Start(tb.Context(), o)
 	if err != nil {
 		tb.Fatal(err)
 	}

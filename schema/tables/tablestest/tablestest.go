@@ -76,6 +76,14 @@ func New(tb testing.TB, opts ...Option) *DB {
 	return db
 }
 
+// At returns the same schema on another server: a standby, or one that was
+// restored elsewhere. The schema is not dropped there.
+func (db *DB) At(tb testing.TB, server string) *DB {
+	tb.Helper()
+	url := withSearchPath(server, db.Schema)
+	return &DB{Pool: newPool(tb, url, nil), Schema: db.Schema, URL: url, tb: tb}
+}
+
 // create leaves the schema to a cleanup that runs after the pool's, which is
 // registered later.
 func (db *DB) create(o options) {
