@@ -124,7 +124,7 @@ func (a *app) tellTorture(r torture.Result) error {
 		fmt.Fprintf(a.stdout, "%-22s made %d times, struck %d times\n", name, counts[name].made, counts[name].struck)
 	}
 	err := a.tellVerdicts(r.Verdicts)
-	fmt.Fprintf(a.stdout, "repeat with: oncestream torture %s\nhistory: %s\n", r.Options, filepath.Join(r.Options.Folder, torture.HistoryFile))
+	fmt.Fprintf(a.stdout, "again:  oncestream torture %s\nreport: %s\n", r.Options, filepath.Join(r.Options.Folder, torture.ReportFile))
 	if missed := r.Missed(); err == nil && len(missed) > 0 {
 		return fmt.Errorf("the run proves nothing of %s, which never struck: give it more time (--for)", strings.Join(missed, ", "))
 	}

@@ -79,10 +79,13 @@ func (o Options) withDefaults() (Options, error) {
 	return o, errors.Join(errs...)
 }
 
-// String is what repeats the run.
+// String is what repeats the run, as flags of the command.
 func (o Options) String() string {
-	return fmt.Sprintf("--seed %d --for %v --broker %s --workers %d --partitions %d --rate %d --faults %s",
-		o.Seed, o.For, o.Broker, o.Workers, o.Partitions, o.Rate, strings.Join(o.Faults, ","))
+	text := fmt.Sprintf("--seed %d --for %v --broker %s --workers %d --partitions %d --rate %d", o.Seed, o.For, o.Broker, o.Workers, o.Partitions, o.Rate)
+	if len(o.Faults) > 0 {
+		text += " --faults " + strings.Join(o.Faults, ",")
+	}
+	return text
 }
 
 // Result is what came of a run.

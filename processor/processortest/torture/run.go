@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -40,7 +41,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 		return result, err
 	}
 	result.Verdicts = check.Judge(&w.history)
-	return result, w.keep()
+	return result, errors.Join(keep(filepath.Join(o.Folder, HistoryFile), w.history.Write), keep(filepath.Join(o.Folder, ReportFile), result.WriteReport))
 }
 
 // play goes through the phases.
@@ -94,11 +95,11 @@ func (w *world) storm(ctx context.Context, faults []Fault) error {
 	return errors.Join(err, produced)
 }
 
-// keep writes the history into the folder.
-func (w *world) keep() error {
-	file, err := os.Create(filepath.Join(w.Folder, HistoryFile))
+// keep writes a file.
+func keep(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("torture: %w", err)
 	}
-	return errors.Join(w.history.Write(file), file.Close())
+	return errors.Join(write(file), file.Close())
 }
