@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -18,9 +17,6 @@ import (
 // let go has no owner; each costs the broker next to nothing.
 const heartbeats = 20
 
-// metadataMaxAge is how long a partition that was added may go unnoticed.
-const metadataMaxAge = 10 * time.Second
-
 // memberOptions are how this process is a member of the group.
 func (s *groupSource) memberOptions() []kgo.Opt {
 	k := s.e.cfg.Kafka
@@ -30,7 +26,6 @@ func (s *groupSource) memberOptions() []kgo.Opt {
 		kgo.HeartbeatInterval(k.SessionTimeout / heartbeats),
 		kgo.RebalanceTimeout(s.e.cfg.DrainTimeout + rebalanceReserve),
 		kgo.Balancers(k.balancer()),
-		kgo.MetadataMaxAge(metadataMaxAge),
 	}
 	if k.GroupProtocol == GroupProtocolConsumer {
 		opts = append(opts, kgo.ServerSideBalancer())
