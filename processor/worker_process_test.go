@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oncestream/oncestream/offsets"
 	"github.com/oncestream/oncestream/processor"
 	"github.com/oncestream/oncestream/processor/processortest"
 )
@@ -23,23 +24,30 @@ var workers = map[string]func(ctx context.Context) int{"append": appendWorker}
 // appendWorker runs the pipeline of texts into the append sink, until SIGTERM.
 // At the step named in the environment, the n-th time it is reached, it says
 // "AT step" and waits for SIGCONT: the test kills it there, or stops it and
-// lets it go on.
+// lets it go on. The step "released" is reached when a partition was let go.
 func appendWorker(ctx context.Context) int {
 	fmt.Println("STARTED") // from here on SIGTERM is heard
+	stop := waitAt(processor.Step(os.Getenv("STEP")), int64(number("NTH")))
+	var wasted atomic.Int64
 	cfg := processor.Config{
 		Group: os.Getenv("GROUP"),
 		Kafka: processor.Kafka{
 			Brokers: strings.Split(os.Getenv("BROKERS"), ","), Topic: os.Getenv("TOPIC"),
 			Start: processor.Start{At: "earliest"}, SessionTimeout: duration("SESSION"),
+			GroupProtocol: os.Getenv("PROTOCOL"), Balancer: os.Getenv("BALANCER"), InstanceID: os.Getenv("INSTANCE"),
 		},
 		Postgres: processor.Postgres{
-			URL: os.Getenv("URL"), Schema: os.Getenv("SCHEMA"), LockTimeout: time.Second, IdleTimeout: duration("IDLE"), TransactionTimeout: 20 * time.Second,
+			URL: os.Getenv("URL"), Schema: os.Getenv("SCHEMA"), LockTimeout: duration("LOCK"), IdleTimeout: duration("IDLE"), TransactionTimeout: duration("TRANSACTION"),
 		},
 		Batch:        processor.Batch{MaxRecords: number("BATCH")},
-		DrainTimeout: 3 * time.Second,
-		Retry:        processor.Retry{Initial: 10 * time.Millisecond, Max: 500 * time.Millisecond},
+		DrainTimeout: duration("DRAIN"),
+		Retry:        processor.Retry{Initial: duration("RETRY"), Max: duration("RETRY_MAX")},
 		Logger:       slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{Level: slog.LevelDebug})),
-		Hooks:        processor.Hooks{Step: waitAt(processor.Step(os.Getenv("STEP")), int64(number("NTH")))},
+		Hooks: processor.Hooks{
+			Step:       stop,
+			Released:   func(_ string, c offsets.Claim) { stop("released", processor.BatchInfo{Partition: c.Partition}) },
+			RolledBack: func(processor.BatchInfo, error) { wasted.Add(1) },
+		},
 	}
 	p, err := processor.New(cfg, texts(appendSink{}))
 	if err == nil {
@@ -49,6 +57,7 @@ func appendWorker(ctx context.Context) int {
 		fmt.Println("FAILED", err)
 		return 1
 	}
+	fmt.Println("WASTED", wasted.Load(), "batches")
 	fmt.Println("STOPPED")
 	return 0
 }
@@ -82,6 +91,6 @@ func (w *world) process(tb testing.TB, more ...string) *processortest.Process {
 	tb.Helper()
 	return processortest.StartWorker(tb, "append", append([]string{
 		"BROKERS=" + strings.Join(w.Addrs(), ","), "TOPIC=" + w.topic, "GROUP=" + w.group, "URL=" + w.db.URL, "SCHEMA=" + w.db.Schema,
-		"SESSION=3s", "IDLE=2s", "BATCH=100",
+		"SESSION=3s", "IDLE=2s", "LOCK=1s", "TRANSACTION=20s", "DRAIN=3s", "RETRY=10ms", "RETRY_MAX=500ms", "BATCH=100",
 	}, more...)...)
 }

@@ -127,7 +127,11 @@ func (l *haltList) explain(err error, file string) error {
 	defer l.mu.Unlock()
 	var all []error
 	for _, h := range l.halts {
-		all = append(all, fmt.Errorf("%s/%d is halted at offset %d: %s: %s", h.Topic, h.Partition, h.Offset, h.Code, named(h.Err.Error(), file)))
+		text := fmt.Sprintf("%s/%d is halted at offset %d: %s: %v", h.Topic, h.Partition, h.Offset, h.Code, h.Err)
+		if h.Remedy != "" {
+			text += "; " + remedyMark + h.Remedy
+		}
+		all = append(all, errors.New(named(text, file)))
 	}
 	if len(all) == 0 {
 		all = append(all, err)

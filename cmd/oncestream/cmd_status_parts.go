@@ -101,7 +101,7 @@ func (p *partitionStatus) add(o partitionStatus) {
 	p.DeadLetters += o.DeadLetters
 	p.OpenDeadLetters += o.OpenDeadLetters
 	p.Skipped += o.Skipped
-	if p.State != "halted" {
+	if p.State != stateHalted {
 		p.State = o.State
 	}
 }

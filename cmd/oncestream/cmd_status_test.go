@@ -28,7 +28,7 @@ func TestStatus(t *testing.T) {
 			Partition: 0, Owner: "host/1", State: "open", Epoch: 3, First: 5, Next: 90, Records: 80,
 			DuplicatesProducer: 4, DuplicatesRedelivery: 2, DeadLetters: 3, OpenDeadLetters: 1,
 		},
-		{Partition: 2, State: "halted", Reason: "decode: bad; oncestream offsets skip FILE --partition 2", Epoch: 1, Next: 9, Records: 9},
+		{Partition: 2, State: "halted", Reason: "decode: bad; to resolve it: oncestream offsets skip FILE --partition 2", Epoch: 1, Next: 9, Records: 9},
 		{Partition: 3, Owner: "host/1", State: "open", Epoch: 1, Next: 100, Records: 100},
 	})
 	s.compare(map[int32]int64{0: 85, 1: 7, 3: 130})
@@ -53,9 +53,11 @@ func TestStatus(t *testing.T) {
 PARTITION  OWNER   EPOCH  NEXT  END  LAG  DRIFT  RETENTION  PROCESSED  DUPLICATES  BY PRODUCER  BY REDELIVERY  DEAD LETTERS  STATE
 0          host/1  3      90    120  10   -5     1d2h       80         6           4            2              1             open
 1          -       0      -     20   15   -      -          0          0           0            0              0             not begun
-2          -       1      9     9    0    -      none       9          0           0            0              0             halted: decode: bad; oncestream offsets skip dir/p.yaml --partition 2
+2          -       1      9     9    0    -      none       9          0           0            0              0             halted: decode
 3          host/1  1      100   500  0    +30    lost 400   100        0           0            0              0             open
 all                                  25                     189        6           4            2              1             halted
+t/2 is halted at offset 9: decode: bad
+  to resolve it: oncestream offsets skip dir/p.yaml --partition 2
 the vacuum is held back for 10m0s, with 44 dead rows of positions, by session, pid 7, user "ann", application "psql", state "idle in transaction"
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {

@@ -9,8 +9,13 @@ import (
 	"time"
 )
 
-// fileMark stands for the pipeline file in the commands that a reason names.
-const fileMark = " FILE"
+const (
+	stateHalted = "halted"
+	// fileMark stands for the pipeline file in the commands that a reason names.
+	fileMark = " FILE"
+	// remedyMark begins the command of a halt, in the ledger's reason.
+	remedyMark = "to resolve it: "
+)
 
 // named puts the file's name into the commands that a text names.
 func named(text, file string) string { return strings.ReplaceAll(text, fileMark, " "+file) }
@@ -34,6 +39,11 @@ func (s *status) write(out io.Writer) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	for _, p := range s.Partitions {
+		if p.State == stateHalted {
+			fmt.Fprintf(out, "%s/%d is halted at offset %s: %s\n", s.Topic, p.Partition, numberText(p.Next), strings.Replace(p.Reason, "; "+remedyMark, "\n  "+remedyMark, 1))
+		}
+	}
 	if o := s.Oldest; o != nil {
 		age := time.Duration(o.AgeSeconds * float64(time.Second)).Truncate(time.Second)
 		fmt.Fprintf(out, "the vacuum is held back for %v, with %d dead rows of positions, by %s\n", age, o.DeadRows, o.text)
@@ -41,10 +51,12 @@ func (s *status) write(out io.Writer) error {
 	return nil
 }
 
+// account is the account in columns. Of a reason it has the code; the whole of it
+// stands below the table.
 func (p *partitionStatus) account() string {
 	state := p.State
-	if p.Reason != "" {
-		state += ": " + p.Reason
+	if code, _, _ := strings.Cut(p.Reason, ":"); code != "" {
+		state += ": " + code
 	}
 	return fmt.Sprintf("%d\t%d\t%d\t%d\t%d\t%s", p.Processed, p.DuplicatesProducer+p.DuplicatesRedelivery, p.DuplicatesProducer, p.DuplicatesRedelivery, p.OpenDeadLetters, state)
 }

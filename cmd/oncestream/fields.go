@@ -99,7 +99,7 @@ func kafkaFields(k *processor.Kafka, t *tlsFiles) []field {
 			path: "kafka.tls.ca", value: &t.ca, noDefault: "the system's",
 			doc: "The file with the authorities that sign the brokers' certificates. `tls: {}` encrypts with all defaults; without `tls` nothing is encrypted.",
 		},
-		{path: "kafka.tls.cert", value: &t.cert, noDefault: "none", doc: "The file with this client's certificate, where the brokers ask for one."},
+		{path: "kafka.tls.cert", value: &t.cert, noDefault: "none", doc: "The file with this client's certificate, where the brokers ask for one. These files are read again for each new connection: one that is renewed needs no restart."},
 		{path: "kafka.tls.key", value: &t.key, noDefault: "none", doc: "The file with the key of that certificate."},
 		{path: "kafka.tls.server_name", value: &t.serverName, noDefault: "the broker's host", doc: "The name that the brokers' certificates are checked against."},
 		{

@@ -170,6 +170,16 @@ func TestHTTPAddressTaken(t *testing.T) {
 	first.finish()
 }
 
+// A stop that comes while the start is not done yet is graceful, too.
+func TestStopDuringTheStart(t *testing.T) {
+	w := newSeenWorld(t, 1, "")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := w.runWithin(ctx, "run", w.file("pipeline.yaml")); got.code != exitOK {
+		t.Errorf("it exits with %d: %s", got.code, got.stderr)
+	}
+}
+
 // Over the fleet there is one series of each partition, whoever holds it: what
 // moves away leaves nothing behind, which would show a lag that only grows (case
 // H11).

@@ -42,6 +42,8 @@ type CopiedTable struct {
 	From, To Name
 	// Rows is how many rows were copied.
 	Rows int64
+	// WithRows says that it was copied with its rows.
+	WithRows bool
 	// Partition says that it is a partition of another copy.
 	Partition bool
 }
@@ -183,7 +185,7 @@ func (c *copier) make(ctx context.Context) error {
 		}
 	}
 	for _, s := range c.sources {
-		c.done.Tables = append(c.done.Tables, CopiedTable{From: s.name, To: s.copyIn(c.into), Rows: s.copied, Partition: s.partitionOf != 0})
+		c.done.Tables = append(c.done.Tables, CopiedTable{From: s.name, To: s.copyIn(c.into), Rows: s.copied, WithRows: s.rows, Partition: s.partitionOf != 0})
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -106,6 +107,20 @@ func dropSchema(ctx context.Context, tx pgx.Tx, name string) error {
 	}
 	_, err = tx.Exec(ctx, "drop schema "+quoted(name)+" cascade")
 	return err
+}
+
+// ParseNames reads names of tables, as "table" or "schema.table"; no part may hold
+// a dot.
+func ParseNames(texts []string) []Name {
+	var names []Name
+	for _, text := range texts {
+		n := Name{Table: text}
+		if schema, table, ok := strings.Cut(text, "."); ok {
+			n = Name{Schema: schema, Table: table}
+		}
+		names = append(names, n)
+	}
+	return names
 }
 
 // LedgerTables returns the names of the ledger's tables, as the migrations make

@@ -18,6 +18,9 @@ type DiffOptions struct {
 	// tables. Defaults to the primary key of Right; where there is none, rows are
 	// not paired, see [Diff].
 	Key []string
+	// Unpaired leaves rows unpaired although there is a primary key.
+	// Defaults to false.
+	Unpaired bool
 	// Exclude names columns that are not compared. Defaults to none.
 	Exclude []string
 	// Lenient names columns that are compared and told of in Columns, but whose
@@ -176,6 +179,10 @@ func (c *comparison) look(ctx context.Context, tx pgx.Tx) error {
 // findKey takes the key that was named, which must be unique, or the primary one.
 func (c *comparison) findKey(ctx context.Context, tx pgx.Tx) error {
 	c.key, c.nullable = c.opts.Key, len(c.opts.Key) > 0
+	if c.opts.Unpaired {
+		c.key = nil
+		return nil
+	}
 	if len(c.key) == 0 {
 		err := tx.QueryRow(ctx, `select array(select a.attname::text from unnest(i.indkey::int2[]) with ordinality as k (attnum, place)
 				join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum

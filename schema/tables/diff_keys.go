@@ -12,7 +12,8 @@ import (
 type Keys struct {
 	// Primary is the primary key, empty where there is none.
 	Primary []string
-	// Unique are the other unique keys of plain columns, the shortest first.
+	// Unique are the other unique keys of plain columns that may not be null, the
+	// shortest first.
 	Unique [][]string
 	// Volatile are the columns that the database fills in by itself, with another
 	// value each time, where an insert leaves them out.
@@ -42,6 +43,8 @@ func (k *Keys) read(ctx context.Context, db Querier, table Name) error {
 			join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum where k.place <= i.indnkeyatts order by k.place) as columns
 		from pg_index i
 		where i.indrelid = to_regclass($1) and i.indisunique and i.indisvalid and i.indpred is null and i.indexprs is null
+			and not exists (select from pg_attribute a where a.attrelid = i.indrelid and not a.attnotnull
+				and a.attnum = any ((i.indkey::int2[])[0:i.indnkeyatts - 1]))
 		order by i.indnkeyatts, columns`, table.String())
 	if err != nil {
 		return err

@@ -17,8 +17,8 @@ func TestKeysOf(t *testing.T) {
 	db := tablestest.New(t)
 	db.Exec(`create function stamp() returns timestamptz language sql volatile as 'select clock_timestamp()';
 		create table keyed (id bigint generated always as identity primary key, event uuid not null unique default gen_random_uuid(),
-			a int, b int default 1 + abs(-1), at timestamptz default now(), day date default current_date, no serial, label text default upper('x'),
-			mine timestamptz default stamp(), d numeric generated always as (a * 2) stored, unique (a, b), plain text);
+			a int not null, b int not null default 1 + abs(-1), c int, at timestamptz default now(), day date default current_date, no serial, label text default upper('x'),
+			mine timestamptz default stamp(), d numeric generated always as (a * 2) stored, unique (a, b), unique (a, c), plain text);
 		create unique index on keyed (label) where a > 1;
 		create unique index on keyed (lower(label))`)
 	k, err := tables.KeysOf(t.Context(), db.Pool, tables.Name{Table: "keyed"})

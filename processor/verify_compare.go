@@ -1,0 +1,193 @@
+package processor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/oncestream/oncestream/schema/tables"
+)
+
+// difference is how a table differs from that of the reference.
+type difference struct {
+	table  string
+	ledger bool // one of the ledger's tables
+	// columns are those that make up all of the difference, where it can be put
+	// down to columns; else rows says how rows differ.
+	columns []tables.Column
+	rows    tables.Difference
+}
+
+// ledgerState are the ledger's tables that belong to the effects, with the
+// columns that no two runs share.
+var ledgerState = map[string][]string{
+	"processed_message": {"processed_at"},
+	"dead_letter":       {"id", "created_at", "detail"},
+}
+
+// excludedByName are the columns of a table that the caller has excluded.
+func (v *verification) excludedByName(table string) []string {
+	var names []string
+	for _, name := range v.opts.Exclude {
+		if t, column, _ := strings.Cut(name, "."); t == table && !slices.Contains(names, column) {
+			names = append(names, column)
+		}
+	}
+	return names
+}
+
+// excluded are the columns of a table that are not compared: by name, and those
+// that were named as hidden input.
+func (v *verification) excluded(table string) []string {
+	names := v.excludedByName(table)
+	for _, h := range v.hidden {
+		if h.table == table && !slices.Contains(names, h.Name) {
+			names = append(names, h.Name)
+		}
+	}
+	return names
+}
+
+// compare returns how the tables of a run differ from those of the reference.
+func (v *verification) compare(ctx context.Context, s *scratch) ([]difference, error) {
+	var found []difference
+	for i, left := range v.reference.tables {
+		d, same, err := v.compareTable(ctx, left, s.tables[i], v.excluded(left.Table))
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			found = append(found, d)
+		}
+	}
+	for _, table := range []string{"dead_letter", "processed_message"} {
+		left, right := tables.Name{Schema: v.reference.ledger, Table: table}, tables.Name{Schema: s.ledger, Table: table}
+		same, _, err := v.sameDigest(ctx, left, right, ledgerState[table])
+		if err == nil && !same {
+			var rows tables.Difference
+			rows, err = tables.Diff(ctx, v.shop.conn, left, right, tables.DiffOptions{Exclude: ledgerState[table], Limit: shownRows})
+			found = append(found, difference{table: "the ledger's " + table, ledger: true, rows: rows})
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+// shownRows is how many rows of a table that differ are shown.
+const shownRows = 3
+
+// sameDigest compares two tables, and says whether they have as many rows.
+func (v *verification) sameDigest(ctx context.Context, left, right tables.Name, exclude []string) (same, asMany bool, err error) {
+	l, err := tables.Digest(ctx, v.shop.conn, left, tables.DigestOptions{Exclude: exclude})
+	if err != nil {
+		return false, false, err
+	}
+	r, err := tables.Digest(ctx, v.shop.conn, right, tables.DigestOptions{Exclude: exclude})
+	return l == r, l.Rows == r.Rows, err
+}
+
+// compareTable looks for the columns that a difference can be put down to: first
+// those whose values are others by themselves, as a key drawn from a sequence is,
+// by which no rows could be paired; then those in which pairs of rows differ.
+func (v *verification) compareTable(ctx context.Context, left, right tables.Name, exclude []string) (d difference, same bool, err error) {
+	d.table = left.Table
+	same, asMany, err := v.sameDigest(ctx, left, right, exclude)
+	if err != nil || same {
+		return d, same, err
+	}
+	columns, err := tables.Columns(ctx, v.shop.conn, left)
+	if err != nil {
+		return d, false, err
+	}
+	columns = slices.DeleteFunc(columns, func(c tables.Column) bool { return slices.Contains(exclude, c.Name) })
+	if asMany {
+		if d.columns, err = v.otherValues(ctx, left, right, columns, exclude); err != nil {
+			return d, false, err
+		}
+	}
+	hide := slices.Clone(exclude)
+	for _, c := range d.columns {
+		hide = append(hide, c.Name)
+	}
+	d.rows, err = tables.Diff(ctx, v.shop.conn, left, right, tables.DiffOptions{Exclude: hide, Limit: shownRows})
+	if err != nil || d.rows.None() {
+		return d, false, err
+	}
+	if d.rows.Missing == 0 && d.rows.Extra == 0 {
+		for _, c := range columns {
+			if slices.ContainsFunc(d.rows.Columns, func(in tables.ColumnDifference) bool { return in.Name == c.Name }) {
+				d.columns = append(d.columns, c)
+			}
+		}
+		d.rows = tables.Difference{Left: left, Right: right}
+	}
+	return d, false, nil
+}
+
+// otherValues returns the columns whose values, taken alone and in any order, are
+// not the same.
+func (v *verification) otherValues(ctx context.Context, left, right tables.Name, columns []tables.Column, exclude []string) ([]tables.Column, error) {
+	var others []tables.Column
+	for i, c := range columns {
+		hide := slices.Clone(exclude)
+		for j := range columns {
+			if j != i {
+				hide = append(hide, columns[j].Name)
+			}
+		}
+		same, _, err := v.sameDigest(ctx, left, right, hide)
+		if err != nil {
+			return nil, err
+		}
+		if !same {
+			others = append(others, c)
+		}
+	}
+	return others, nil
+}
+
+// lines tells the difference: the columns, or the first rows.
+func (d *difference) lines() []string {
+	if d.rows.None() {
+		names := make([]string, len(d.columns))
+		for i, c := range d.columns {
+			names[i] = c.Name
+		}
+		return []string{fmt.Sprintf("%s: column %s differs", d.table, strings.Join(names, ", "))}
+	}
+	lines := []string{fmt.Sprintf("%s: %d rows missing, %d extra, %d different, of %d", d.table, d.rows.Missing, d.rows.Extra, d.rows.Different, d.rows.LeftRows)}
+	for _, e := range d.rows.Examples {
+		lines = append(lines, d.table+": "+rowLine(e))
+	}
+	return lines
+}
+
+// rowLine tells of one row: what names it, and each column before and after.
+func rowLine(e tables.RowDifference) string {
+	var b strings.Builder
+	b.WriteString(e.Kind)
+	for _, k := range e.Key {
+		fmt.Fprintf(&b, " %s=%s", k.Name, valueText(k.Value))
+	}
+	if e.Kind == tables.KindDifferent {
+		for _, c := range e.Columns {
+			fmt.Fprintf(&b, ": %s is %s, not %s", c.Name, valueText(c.Right), valueText(c.Left))
+		}
+	}
+	return b.String()
+}
+
+func valueText(v *string) string {
+	switch {
+	case v == nil:
+		return "null"
+	case len(*v) > maxValueText:
+		return strings.ToValidUTF8((*v)[:maxValueText], "") + "…"
+	}
+	return *v
+}
+
+const maxValueText = 40
