@@ -88,7 +88,9 @@
 //	failover that loses commits      ErrWentBack, or           effects, keys and offset were lost together: claim and
 //	                                   ErrFenced                 fetch again. Two workers may hold one epoch; the
 //	                                                             compare of the offset lets only one of them pass
-//	restore of a backup              ErrWentBack               the same
+//	restore of a backup              ErrWentBack               the same; a handler that is lost, too, registers again
+//	the same, and nothing to         nothing, by an advance    Ledger.Check compares all claims now and then
+//	  advance
 //	topic deleted and created        Refusal topic_recreated   nothing is changed: the old offset in the new topic
 //	  again                                                      would skip records; a person adopts it
 //	another cluster                  Refusal other_cluster     the same

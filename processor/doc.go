@@ -66,6 +66,7 @@
 //	patience.go          what another partition may still put right
 //	policy.go            what becomes of it; deadletters.go what becomes of it later
 //	worker.go            one partition under one assignment
+//	watch.go             the claims of all workers compared with the ledger, now and then
 //	queue.go             between the poll loop and a worker
 //	engine.go            all workers, claims, the drain
 //	classify.go          what an error means
@@ -85,6 +86,15 @@
 //     workers can hold one epoch; the offset still lets only one of them pass.
 //   - A claim is one statement that waits for the row. A claim that selects first
 //     starts behind its predecessor's last batch.
+//   - Claims are compared with the ledger also while there is nothing to advance.
+//     After a failover that lost the last commits, or a rewind, a worker at the
+//     end of the log would wait with what is to be done again for the next record,
+//     which may never come.
+//   - The handler is registered again when the database went back. Gone back to a
+//     moment before the handler, it gives the same number to the next one, and
+//     each takes the other's keys for its own.
+//   - A server that takes no writes costs the pool all its connections. They work,
+//     so they would be kept, to a standby, when the address has long moved.
 //   - The claim moves only when COMMIT has answered. Moved before, a lost COMMIT
 //     skips a batch.
 //   - FATAL is no answer to COMMIT. The server may end a session after the commit

@@ -31,10 +31,10 @@ func newBankWithArchive(tb testing.TB) (*bank, *embedded.Server, embedded.Backup
 func TestRestoredUnderARunningProcessor(t *testing.T) {
 	t.Parallel()
 	b, server, backup := newBankWithArchive(t)
-	fenced := make(chan offsets.Claim, 100)
+	wentBack := make(chan [2]offsets.Claim, 100)
 	warned := make(chan string, 1000)
 	r := b.start(t, func(cfg *processor.Config) {
-		cfg.Hooks.Fenced = func(_ string, c offsets.Claim) { fenced <- c }
+		cfg.Hooks.WentBack = func(_ string, before, now offsets.Claim) { wentBack <- [2]offsets.Claim{before, now} }
 		cfg.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(lines(warned), &testWriter{tb: t}), nil))
 	})
 	b.send(300)
@@ -46,11 +46,11 @@ func TestRestoredUnderARunningProcessor(t *testing.T) {
 	b.db.Pool.Reset() // the test's own connections are gone, too
 	lost := map[int32]bool{}
 	for len(lost) < 4 {
-		c := await(t, fenced, "each partition to be lost")
-		if c.Next != 600 {
-			t.Errorf("partition %d was lost at offset %d, want 600", c.Partition, c.Next)
+		c := await(t, wentBack, "each partition to go back")
+		if c[0].Next != 600 || c[1].Next != 300 {
+			t.Errorf("partition %d went back from offset %d to %d, want 600 to 300", c[0].Partition, c[0].Next, c[1].Next)
 		}
-		lost[c.Partition] = true
+		lost[c[0].Partition] = true
 	}
 	line := awaitLine(t, warned, "the database went back")
 	if !strings.Contains(line, "offset 300, ours is") || !strings.Contains(line, "offset 600") {

@@ -75,7 +75,7 @@ func (w *worker) lose(ctx context.Context, reason error) {
 	w.held = false
 	w.stands.Store(nil)
 	about := []slog.Attr{slog.Int64("offset", w.claim.Next), slog.Any("reason", reason)}
-	if errors.Is(reason, offsets.ErrWentBack) {
+	if w.wentBack = errors.Is(reason, offsets.ErrWentBack); w.wentBack {
 		w.e.forget(w.partition)
 		w.log.LogAttrs(ctx, slog.LevelWarn, "the database went back: a restore or a failover has lost commits, effects, keys and offset together; "+
 			"claiming again and doing again what was lost, while the group lists the partition", about...)
