@@ -101,6 +101,9 @@ func (a *app) listFaults() {
 		if f.Real {
 			needs = " (needs --broker kafka)"
 		}
+		if f.Fake {
+			needs = " (needs --broker kfake)"
+		}
 		fmt.Fprintf(a.stdout, "%2d  %-22s %s%s\n", f.Row, f.Name, f.What, needs)
 	}
 }

@@ -18,7 +18,7 @@ var began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 // honest is a run of two partitions in which all went well: 40 transfers, of
 // which two came twice and one is poison, a rewind, a lost COMMIT, a halt.
 func honest() *check.History {
-	h := &check.History{Run: check.Run{Seed: 1, Began: began, Healed: began, Drained: began.Add(time.Second), Limit: time.Minute, Fold: true}}
+	h := &check.History{Run: check.Run{Seed: 1, Began: began, Healed: began, Drained: began.Add(time.Second), Limit: time.Minute}}
 	add := func(p int32, offset int64, n int) {
 		h.Records = append(h.Records, check.Record{
 			Partition: p, Offset: offset, ID: fmt.Sprint("id", n), Entity: fmt.Sprint("e", p), Seq: int64(n),
@@ -128,7 +128,8 @@ func TestTampered(t *testing.T) {
 // out are told from those that were lost.
 func TestSkip(t *testing.T) {
 	h := honest()
-	h.Run.Fold = false
+	h.Balances[0].Amount, h.Balances[1].Amount = "-3.3", "3.3"
+	h.Counters[0] = check.Counter{Entity: "e0", N: 14, Total: "1.4"}
 	// The records 15 to 19 of partition 0 were skipped, and have nothing.
 	h.Passes[2].To = 15
 	h.Changes = append(h.Changes, check.Change{Partition: 0, From: 15, To: 20, Epoch: 3, Action: "skip"})

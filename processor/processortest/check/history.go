@@ -30,9 +30,6 @@ type Run struct {
 	Healed, Drained time.Time
 	// Limit is how long it may take from Healed to Drained.
 	Limit time.Duration
-	// Fold says that the run ended in a state that a fold over the log gives: that
-	// no operator has left anything out.
-	Fold bool
 }
 
 // Record is a record of the log, as a reader of committed records sees it.

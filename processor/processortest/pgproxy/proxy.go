@@ -17,10 +17,10 @@ var errNoProtocol = errors.New("pgproxy: this is not PostgreSQL's protocol")
 // Proxy listens on an address of its own and forwards to a server.
 type Proxy struct {
 	listener      net.Listener
-	target        string
 	server        string // connection string
 	accepting     sync.WaitGroup
 	mu            sync.Mutex
+	target        string // address
 	rule          Rule
 	link          Link
 	down          bool
@@ -32,13 +32,9 @@ type Proxy struct {
 // Listen starts a proxy on a free port of 127.0.0.1 before the server of the
 // connection string, which is a URI with one host.
 func Listen(server string) (*Proxy, error) {
-	config, err := pgconn.ParseConfig(server)
+	target, err := address(server)
 	if err != nil {
-		return nil, fmt.Errorf("pgproxy: %w", err)
-	}
-	network, target := pgconn.NetworkAddress(config.Host, config.Port)
-	if network != "tcp" {
-		return nil, fmt.Errorf("pgproxy: %s: only TCP can be put behind a proxy", target)
+		return nil, err
 	}
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -48,6 +44,33 @@ func Listen(server string) (*Proxy, error) {
 	// Ends with the listener, and Close waits for it.
 	p.accepting.Go(p.accept)
 	return p, nil
+}
+
+// address is where the server of a connection string listens.
+func address(server string) (string, error) {
+	config, err := pgconn.ParseConfig(server)
+	if err != nil {
+		return "", fmt.Errorf("pgproxy: %w", err)
+	}
+	network, target := pgconn.NetworkAddress(config.Host, config.Port)
+	if network != "tcp" {
+		return "", fmt.Errorf("pgproxy: %s: only TCP can be put behind a proxy", target)
+	}
+	return target, nil
+}
+
+// MoveTo has new connections go to another server, as a failover does, and cuts
+// those that there are.
+func (p *Proxy) MoveTo(server string) error {
+	target, err := address(server)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.target = target
+	p.mu.Unlock()
+	p.CutAll()
+	return nil
 }
 
 // URL is the server's connection string by way of the proxy.
@@ -158,7 +181,7 @@ func (p *Proxy) open(client net.Conn) (*session, bool) {
 		return nil, false
 	}
 	p.opened++
-	s := newSession(p, p.opened, client)
+	s := newSession(p, p.opened, client, p.target)
 	p.sessions[s] = true
 	return s, true
 }

@@ -15,6 +15,7 @@ import (
 type session struct {
 	proxy  *Proxy
 	number int
+	target string
 	pid    atomic.Uint32
 	client net.Conn
 	// ended is done when the connection is cut; a held message need not wait.
@@ -25,9 +26,9 @@ type session struct {
 	server net.Conn
 }
 
-func newSession(p *Proxy, number int, client net.Conn) *session {
+func newSession(p *Proxy, number int, client net.Conn, target string) *session {
 	ended, end := context.WithCancel(context.Background())
-	return &session{proxy: p, number: number, client: client, ended: ended, end: end}
+	return &session{proxy: p, number: number, target: target, client: client, ended: ended, end: end}
 }
 
 // The requests that a client sends instead of a startup message.

@@ -37,21 +37,25 @@ func (w *world) collect(ctx context.Context) error {
 	return nil
 }
 
-// readLog reads the committed records of the topic from its beginning to its end.
+// readLog reads the committed records of the topic that the history does not have
+// yet, to its end.
 func (w *world) readLog(ctx context.Context) error {
 	ends, err := w.kafka.ends(ctx)
 	if err != nil {
 		return err
 	}
+	return w.readTo(ctx, ends)
+}
+
+// readTo reads on up to the offsets.
+func (w *world) readTo(ctx context.Context, ends map[int32]int64) error {
 	from := map[int32]kgo.Offset{}
-	left := 0
 	for p, end := range ends {
-		if end > 0 {
-			from[p] = kgo.NewOffset().At(0)
-			left++
+		if end > w.read[p] {
+			from[p] = kgo.NewOffset().At(w.read[p])
 		}
 	}
-	if left == 0 {
+	if len(from) == 0 {
 		return nil
 	}
 	client, err := w.kafka.client(kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{topic: from}),
@@ -62,23 +66,32 @@ func (w *world) readLog(ctx context.Context) error {
 	defer client.Close()
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	for left > 0 {
+	for len(from) > 0 {
 		fetches := client.PollFetches(ctx)
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		fetches.EachRecord(func(r *kgo.Record) {
-			if r.Offset+1 == ends[r.Partition] {
-				left--
+		fetches.EachRecord(func(r *kgo.Record) { w.take(r, ends[r.Partition]) })
+		for p := range from {
+			if w.read[p] >= ends[p] {
+				delete(from, p)
 			}
-			if !r.Attrs.IsControl() {
-				record := parse(r.Value, w.producer.poison)
-				record.Partition, record.Offset = r.Partition, r.Offset
-				w.history.Records = append(w.history.Records, record)
-			}
-		})
+		}
 	}
 	return nil
+}
+
+// take puts a record that lies before the end into the history.
+func (w *world) take(r *kgo.Record, end int64) {
+	w.read[r.Partition] = min(r.Offset+1, end)
+	if r.Attrs.IsControl() || r.Offset >= end {
+		return
+	}
+	w.producer.mu.Lock()
+	record := parse(r.Value, w.producer.poison)
+	w.producer.mu.Unlock()
+	record.Partition, record.Offset = r.Partition, r.Offset
+	w.history.Records = append(w.history.Records, record)
 }
 
 // readTables reads the tables into the history.

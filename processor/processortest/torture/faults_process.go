@@ -20,6 +20,7 @@ func processFaults() []Fault {
 		{Row: 4, Name: "zombie", What: "a worker stopped for longer than its session, then continued", strike: zombie},
 		{Row: 5, Name: "zombie-in-transaction", What: "a worker stopped while it holds a partition's row, then continued", strike: zombieInTransaction},
 		{Row: 6, Name: "terminate", What: "SIGTERM under load", strike: terminate},
+		{Row: 33, Name: "retention", What: "unread records removed by retention; the halt resolved by the printed command", strike: retention},
 		{Row: 23, Name: "storm", What: "a worker leaves and joins every second", strike: storm},
 	}
 }

@@ -119,8 +119,9 @@ type Fault struct {
 	Row int
 	// Name is how it is asked for, What says what is done.
 	Name, What string
-	// Real says that it needs a real broker.
-	Real bool
+	// Real says that it needs a real broker, Fake that it needs the one in this
+	// process.
+	Real, Fake bool
 	// lane tells faults that may strike at the same time from those that may not.
 	lane lane
 	// strike makes the fault and undoes it, and answers whether it hit anything.

@@ -46,7 +46,7 @@ func Run(ctx context.Context, o Options) (Result, error) {
 
 // play goes through the phases.
 func (w *world) play(ctx context.Context, faults []Fault) error {
-	w.history.Run = check.Run{Seed: w.Seed, Options: w.String(), Began: time.Now(), Limit: w.Limit, Fold: true}
+	w.history.Run = check.Run{Seed: w.Seed, Options: w.String(), Began: time.Now(), Limit: w.Limit}
 	if err := w.storm(ctx, faults); err != nil {
 		return err
 	}

@@ -26,6 +26,8 @@ func (o Options) chosen() (faults []Fault, left map[string]string) {
 			left[f.Name] = "not asked for"
 		case f.Real && o.Broker != "kafka":
 			left[f.Name] = "needs a real broker (--broker kafka)"
+		case f.Fake && o.Broker == "kafka":
+			left[f.Name] = "needs the Kafka in this process (--broker kfake)"
 		default:
 			faults = append(faults, f)
 		}

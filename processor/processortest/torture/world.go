@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/oncestream/oncestream/processor/processortest/check"
+	"github.com/oncestream/oncestream/processor/processortest/pgproxy"
 	"github.com/oncestream/oncestream/schema/tables"
 	"github.com/oncestream/oncestream/schema/tables/embedded"
 )
@@ -20,18 +21,21 @@ type world struct {
 	Options
 	kafka    *kafka
 	postgres *embedded.Server
-	pool     *pgxpool.Pool // straight to the server, for those who watch
+	old      []*embedded.Server // that were failed over from
+	front    *pgproxy.Proxy     // follows a failover
+	pool     *pgxpool.Pool      // by way of the front, for those who watch
 	workers  []*worker
 	producer *producer
 
 	mu      sync.Mutex
-	history check.History // its faults and samples, until all is collected
+	history check.History   // its faults and samples, until all is collected
+	read    map[int32]int64 // up to where the history has the log
 }
 
 // openWorld starts everything but the producer. What has started is closed where
 // the rest fails.
 func openWorld(ctx context.Context, o Options) (*world, error) {
-	w := &world{Options: o}
+	w := &world{Options: o, read: map[int32]int64{}}
 	if err := w.open(ctx); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
@@ -40,7 +44,7 @@ func openWorld(ctx context.Context, o Options) (*world, error) {
 
 func (w *world) open(ctx context.Context) (err error) {
 	w.Say("starting PostgreSQL, %s and %d workers", w.Broker, w.Workers)
-	if w.postgres, err = embedded.Start(ctx, embedded.Options{}); err != nil {
+	if w.postgres, err = embedded.Start(ctx, embedded.Options{Archive: true}); err != nil {
 		return err
 	}
 	if err := w.createTables(ctx); err != nil {
@@ -66,8 +70,11 @@ func (w *world) open(ctx context.Context) (err error) {
 	return w.producer.open()
 }
 
-func (w *world) createTables(ctx context.Context) error {
-	url := w.postgres.URL("")
+func (w *world) createTables(ctx context.Context) (err error) {
+	if w.front, err = pgproxy.Listen(w.postgres.URL("")); err != nil {
+		return err
+	}
+	url := w.front.URL()
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
 		return err
@@ -94,11 +101,16 @@ func (w *world) close() error {
 	if w.pool != nil {
 		w.pool.Close()
 	}
+	if w.front != nil {
+		errs = append(errs, w.front.Close())
+	}
 	if w.kafka != nil {
 		errs = append(errs, w.kafka.close())
 	}
-	if w.postgres != nil {
-		errs = append(errs, w.postgres.Close())
+	for _, server := range append(w.old, w.postgres) {
+		if server != nil {
+			errs = append(errs, server.Close())
+		}
 	}
 	return errors.Join(errs...)
 }

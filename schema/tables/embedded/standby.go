@@ -29,8 +29,13 @@ func (s *Server) standby(ctx context.Context) (*Server, error) {
 		return nil, err
 	}
 	other := &Server{bin: s.bin, dir: dir, account: s.account, settings: maps.Clone(s.settings)}
-	delete(other.settings, "archive_mode") // the archive is the first server's own
-	if err := other.follow(ctx, s); err != nil {
+	if _, archives := s.settings["archive_mode"]; archives {
+		err = other.archiveLog() // into a folder of its own, once it is promoted
+	}
+	if err == nil {
+		err = other.follow(ctx, s)
+	}
+	if err != nil {
 		return nil, errors.Join(err, other.Close())
 	}
 	return other, nil
@@ -41,7 +46,9 @@ func (s *Server) follow(ctx context.Context, primary *Server) error {
 		return err
 	}
 	address := fmt.Sprintf("host=127.0.0.1 port=%d user=%s sslmode=disable", primary.port, superuser)
-	if err := s.recoverAs("standby.signal", map[string]string{"primary_conninfo": address}); err != nil {
+	// A primary that was restored has kept in its settings to which point.
+	err := s.recoverAs("standby.signal", map[string]string{"primary_conninfo": address, "restore_command": "", "recovery_target_name": ""})
+	if err != nil {
 		return err
 	}
 	if err := s.runOnFreePort(ctx); err != nil {

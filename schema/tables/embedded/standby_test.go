@@ -84,3 +84,29 @@ func noErr(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// A standby of a server that was restored can be promoted, and as the new primary
+// it can be restored in its turn.
+func TestStandbyOfRestored(t *testing.T) {
+	s := newServer(t, Options{Archive: true})
+	exec1(t, connect(t, s), "create table t as select 1 as x")
+	backup, err := s.Backup(t.Context())
+	noErr(t, err)
+	noErr(t, s.RestorePoint(t.Context(), "here"))
+	noErr(t, s.Restore(t.Context(), backup, "here"))
+
+	standby, err := s.Standby(t.Context())
+	noErr(t, err)
+	t.Cleanup(func() { noErr(t, standby.Close()) })
+	noErr(t, standby.Detach(t.Context()))
+	noErr(t, standby.Promote(t.Context()))
+	exec1(t, connect(t, standby), "insert into t values (2)")
+	backup, err = standby.Backup(t.Context())
+	noErr(t, err)
+	noErr(t, standby.RestorePoint(t.Context(), "there"))
+	exec1(t, connect(t, standby), "insert into t values (3)")
+	noErr(t, standby.Restore(t.Context(), backup, "there"))
+	if got := column(t, standby); got != "1 2" {
+		t.Errorf("the restored standby has %s, want 1 2", got)
+	}
+}
