@@ -48,7 +48,7 @@ func (v *verification) openLap(ctx context.Context, s *scratch, o lapOptions) (*
 		return nil, fmt.Errorf("processor: verify: the pipeline does not start on copies of its tables: %w", err)
 	}
 	l.engine = p.assemble(ctx, l.pool, l.ledger, l.topic)
-	l.engine.transactor.guard = s.guard
+	l.engine.transactor.guard = onlyIn("verify", outsideRemedy, s.effects, s.ledger)
 	return l, nil
 }
 

@@ -195,8 +195,3 @@ func (s *scratch) postgres(p Postgres, cuts *cutter) Postgres {
 	}
 	return p
 }
-
-// guard refuses a transaction that has written outside of the scratch.
-func (s *scratch) guard(ctx context.Context, tx pgx.Tx) error {
-	return onlyIn("verify", outsideRemedy, s.effects, s.ledger)(ctx, tx)
-}
