@@ -130,6 +130,15 @@ func withTag(tag string) []byte {
 	return sized(append(append([]byte{'C', 0, 0, 0, 0}, tag...), 0))
 }
 
+// ErrorMessage is an error of the server, to be put in the place of its answer.
+func ErrorMessage(sqlstate, text string) []byte {
+	out := []byte{'E', 0, 0, 0, 0}
+	for _, field := range []string{"SERROR", "VERROR", "C" + sqlstate, "M" + text} {
+		out = append(append(out, field...), 0)
+	}
+	return sized(append(out, 0))
+}
+
 func sized(message []byte) []byte {
 	binary.BigEndian.PutUint32(message[1:], uint32(len(message)-1))
 	return message

@@ -113,7 +113,7 @@ func (w *world) readTables(ctx context.Context, tx pgx.Tx) error {
 			}),
 		each(ctx, tx, `select partition, from_offset, to_offset, epoch, coalesce(owner, '') from journal where pass order by id`, &h.Passes,
 			func(p *check.Pass) []any { return []any{&p.Partition, &p.From, &p.To, &p.Epoch, &p.Owner} }),
-		each(ctx, tx, `select partition, from_offset, to_offset, epoch, 'change' from journal where not pass order by id`, &h.Changes,
+		each(ctx, tx, `select partition, old_offset, new_offset, epoch, action from oncestream.offset_change order by id`, &h.Changes,
 			func(c *check.Change) []any { return []any{&c.Partition, &c.From, &c.To, &c.Epoch, &c.Action} }),
 	)
 }

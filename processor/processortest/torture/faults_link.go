@@ -34,9 +34,9 @@ func atCommit(is func(pgproxy.Message) bool, action pgproxy.Action) func(context
 			victim.struck()
 			close(struck)
 		}
-		victim.proxy.SetRule(once(is, mine))
+		victim.strike(once(is, mine))
 		hit := await(ctx, struck)
-		victim.proxy.SetRule(nil)
+		victim.strike(nil)
 		return victim.name, hit, nil
 	}
 }

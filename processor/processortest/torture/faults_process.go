@@ -75,12 +75,12 @@ var killSteps = []struct {
 func killAt(ctx context.Context, w *world, d *dice) (string, bool, error) {
 	victim, step := w.one(d), killSteps[d.IntN(len(killSteps))]
 	killed := make(chan struct{})
-	victim.proxy.SetRule(once(step.is, pgproxy.Action{Cut: pgproxy.CutBeforeMessage, Do: func() {
+	victim.strike(once(step.is, pgproxy.Action{Cut: pgproxy.CutBeforeMessage, Do: func() {
 		victim.kill()
 		close(killed)
 	}}))
 	hit := await(ctx, killed)
-	victim.proxy.SetRule(nil)
+	victim.strike(nil)
 	return victim.name + " " + step.name, hit, victim.start()
 }
 
@@ -135,13 +135,13 @@ func zombie(ctx context.Context, w *world, d *dice) (string, bool, error) {
 func zombieInTransaction(ctx context.Context, w *world, d *dice) (string, bool, error) {
 	victim := w.one(d)
 	stopped := make(chan struct{})
-	victim.proxy.SetRule(once(killSteps[2].is, pgproxy.Action{Do: func() {
+	victim.strike(once(killSteps[2].is, pgproxy.Action{Do: func() {
 		if p := victim.running(false); p != nil && p.Pause() == nil {
 			close(stopped)
 		}
 	}, Hold: asleep}))
 	hit := await(ctx, stopped)
-	victim.proxy.SetRule(nil)
+	victim.strike(nil)
 	var err error
 	if hit {
 		err = pause(ctx, asleep)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/oncestream/oncestream/processor/processortest/check"
+	"github.com/oncestream/oncestream/processor/processortest/pgproxy"
 )
 
 // Options says how a run is made. The zero value of a field means its default.
@@ -39,6 +40,11 @@ type Options struct {
 	// Folder is where the logs, the history and the report are kept. Defaults to a
 	// new temporary folder.
 	Folder string
+	// Wire is asked about every message between the workers and the database that
+	// no fault has struck. It is for tests of the torture itself: a rule that
+	// changes what passes makes a program of the worker that breaks the protocol,
+	// and the checkers must see it. Defaults to nothing.
+	Wire pgproxy.Rule
 	// Say is told of each step. Defaults to nothing.
 	Say func(format string, args ...any)
 }

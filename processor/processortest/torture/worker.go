@@ -22,6 +22,7 @@ type worker struct {
 	program    []string
 	env        []string
 	proxy      *pgproxy.Proxy
+	wire       pgproxy.Rule // what passes when no fault strikes
 
 	mu      sync.Mutex
 	process *processortest.Process
@@ -38,7 +39,8 @@ func newWorker(n int, o Options, k *kafka, server string) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{name: fmt.Sprintf("worker-%d", n), folder: o.Folder, program: o.Program, env: o.Environment, proxy: proxy}
+	w := &worker{name: fmt.Sprintf("worker-%d", n), folder: o.Folder, program: o.Program, env: o.Environment, proxy: proxy, wire: o.Wire}
+	w.strike(nil)
 	w.file = filepath.Join(o.Folder, w.name+".yaml")
 	quoted := `"` + strings.Join(k.addrs(), `", "`) + `"`
 	return w, os.WriteFile(w.file, []byte(pipelineFile(quoted, proxy.URL())), 0o600)
@@ -94,6 +96,23 @@ func (w *worker) running(toEnd bool) *processortest.Process {
 		w.awaited = true
 	}
 	return w.process
+}
+
+// strike sets the rule of a fault; nil ends it.
+func (w *worker) strike(fault pgproxy.Rule) {
+	if fault == nil || w.wire == nil {
+		if fault == nil {
+			fault = w.wire
+		}
+		w.proxy.SetRule(fault)
+		return
+	}
+	w.proxy.SetRule(func(m pgproxy.Message) pgproxy.Action {
+		if a := fault(m); a.Cut != pgproxy.CutNowhere || a.Hold > 0 || a.Do != nil {
+			return a
+		}
+		return w.wire(m)
+	})
 }
 
 // kill ends the process by SIGKILL and returns whether there was one.

@@ -121,7 +121,7 @@ func (w *world) heal(ctx context.Context) error {
 		return err
 	}
 	for _, worker := range w.workers {
-		worker.proxy.SetRule(nil)
+		worker.strike(nil)
 		worker.proxy.SetLink(nothing)
 		worker.proxy.Up()
 		if p := worker.running(false); p != nil {
