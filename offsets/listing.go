@@ -50,6 +50,9 @@ where consumer_group = $1 and topic = $2 and handler = $3
 
 // sqlDeadLetters is one page. The sum of sizes ends it before it has become too
 // large: a value is not read for being measured, nor for being cut off.
+// The condition of the position is in two parts for the planner, which estimates
+// a comparison of rows by their first column: of the last partition, and so of
+// the only one, it would expect nothing to lie behind, and sort all there is.
 const sqlDeadLetters = `
 select id, partition, record_offset, topic_id, reason, detail, coalesce(sqlstate, ''), coalesce(column_name, ''), coalesce(constraint_name, ''),
   record_time, record_key, case when $12 then record_value end, coalesce(value_size, -1), record_value is null and value_size is not null,
@@ -60,7 +63,7 @@ from (
   from (
     select *, octet_length(detail) + coalesce(octet_length(record_key), 0) + pg_column_size(headers)
       + case when $12::boolean then coalesce(octet_length(record_value), 0) + coalesce(octet_length(fixed_value), 0) else 0 end as size` + sqlSelected + `
-      and id <= $13 and (partition, record_offset, id) > ($14, $15, $16)
+      and id <= $13 and (partition, record_offset) >= ($14, $15) and not (partition = $14 and record_offset = $15 and id <= $16)
     order by partition, record_offset, id
     limit $17
   ) as page

@@ -90,7 +90,7 @@ func TestOtherCluster(t *testing.T) {
 // Proves case B14 at the level of the protocol: a broker that says of the leader
 // epoch of what was handled that it ends before that halts the partition although
 // the log has grown beyond the stored offset, and what has those offsets now is
-// read once it is set back. The real log that was cut is in truncated_broker_test.go.
+// read once it is set back. The real log that was cut is in halt_broker_test.go.
 func TestTruncatedByTheEpoch(t *testing.T) {
 	cluster := processortest.Kafka(t)
 	w := newWorldOn(t, cluster.Client, 1)

@@ -13,10 +13,10 @@ import (
 type difference struct {
 	table  string
 	ledger bool // one of the ledger's tables
-	// columns are those that make up all of the difference, where it can be put
-	// down to columns; else rows says how rows differ.
-	columns []tables.Column
-	rows    tables.Difference
+	rows   tables.Difference
+	// columns are those that blameColumns has found; rows is what is left then.
+	columns     []tables.Column
+	left, right tables.Name
 }
 
 // ledgerState are the ledger's tables that belong to the effects, with the
@@ -53,7 +53,7 @@ func (v *verification) excluded(table string) []string {
 func (v *verification) compare(ctx context.Context, s *scratch) ([]difference, error) {
 	var found []difference
 	for i, left := range v.reference.tables {
-		d, same, err := v.compareTable(ctx, left, s.tables[i], v.excluded(left.Table))
+		d, same, err := v.compareRows(ctx, left, s.tables[i])
 		if err != nil {
 			return nil, err
 		}
@@ -89,42 +89,49 @@ func (v *verification) sameDigest(ctx context.Context, left, right tables.Name, 
 	return l == r, l.Rows == r.Rows, err
 }
 
-// compareTable looks for the columns that a difference can be put down to: first
-// those whose values are others by themselves, as a key drawn from a sequence is,
-// by which no rows could be paired; then those in which pairs of rows differ.
-func (v *verification) compareTable(ctx context.Context, left, right tables.Name, exclude []string) (d difference, same bool, err error) {
-	d.table = left.Table
-	same, asMany, err := v.sameDigest(ctx, left, right, exclude)
+// compareRows compares a table row by row, without the columns that are excluded.
+func (v *verification) compareRows(ctx context.Context, left, right tables.Name) (d difference, same bool, err error) {
+	exclude := v.excluded(left.Table)
+	same, _, err = v.sameDigest(ctx, left, right, exclude)
 	if err != nil || same {
 		return d, same, err
 	}
-	columns, err := tables.Columns(ctx, v.shop.conn, left)
+	rows, err := tables.Diff(ctx, v.shop.conn, left, right, tables.DiffOptions{Exclude: exclude, Limit: shownRows})
+	return difference{table: left.Table, left: left, right: right, rows: rows}, false, err
+}
+
+// blameColumns looks for columns that a difference can be put down to: first
+// those whose values are others by themselves, as a key drawn from a sequence is,
+// by which no rows could be paired; then those in which pairs of rows differ.
+func (v *verification) blameColumns(ctx context.Context, d *difference) error {
+	if d.ledger {
+		return nil
+	}
+	exclude := v.excluded(d.table)
+	columns, err := tables.Columns(ctx, v.shop.conn, d.left)
 	if err != nil {
-		return d, false, err
+		return err
 	}
 	columns = slices.DeleteFunc(columns, func(c tables.Column) bool { return slices.Contains(exclude, c.Name) })
-	if asMany {
-		if d.columns, err = v.otherValues(ctx, left, right, columns, exclude); err != nil {
-			return d, false, err
+	if d.rows.LeftRows == d.rows.RightRows {
+		if d.columns, err = v.otherValues(ctx, d.left, d.right, columns, exclude); err != nil {
+			return err
 		}
 	}
-	hide := slices.Clone(exclude)
 	for _, c := range d.columns {
-		hide = append(hide, c.Name)
+		exclude = append(exclude, c.Name)
 	}
-	d.rows, err = tables.Diff(ctx, v.shop.conn, left, right, tables.DiffOptions{Exclude: hide, Limit: shownRows})
-	if err != nil || d.rows.None() {
-		return d, false, err
+	d.rows, err = tables.Diff(ctx, v.shop.conn, d.left, d.right, tables.DiffOptions{Exclude: exclude, Limit: shownRows})
+	if err != nil || d.rows.Missing > 0 || d.rows.Extra > 0 {
+		return err
 	}
-	if d.rows.Missing == 0 && d.rows.Extra == 0 {
-		for _, c := range columns {
-			if slices.ContainsFunc(d.rows.Columns, func(in tables.ColumnDifference) bool { return in.Name == c.Name }) {
-				d.columns = append(d.columns, c)
-			}
+	for _, c := range columns {
+		if slices.ContainsFunc(d.rows.Columns, func(in tables.ColumnDifference) bool { return in.Name == c.Name }) {
+			d.columns = append(d.columns, c)
 		}
-		d.rows = tables.Difference{Left: left, Right: right}
 	}
-	return d, false, nil
+	d.rows.Different = 0
+	return nil
 }
 
 // otherValues returns the columns whose values, taken alone and in any order, are
@@ -149,15 +156,8 @@ func (v *verification) otherValues(ctx context.Context, left, right tables.Name,
 	return others, nil
 }
 
-// lines tells the difference: the columns, or the first rows.
+// lines tells how rows differ, and shows the first of them.
 func (d *difference) lines() []string {
-	if d.rows.None() {
-		names := make([]string, len(d.columns))
-		for i, c := range d.columns {
-			names[i] = c.Name
-		}
-		return []string{fmt.Sprintf("%s: column %s differs", d.table, strings.Join(names, ", "))}
-	}
 	lines := []string{fmt.Sprintf("%s: %d rows missing, %d extra, %d different, of %d", d.table, d.rows.Missing, d.rows.Extra, d.rows.Different, d.rows.LeftRows)}
 	for _, e := range d.rows.Examples {
 		lines = append(lines, d.table+": "+rowLine(e))

@@ -69,6 +69,9 @@ func (v *verification) lookForHidden(ctx context.Context, s *scratch, shifted bo
 	}
 	for i := range differences {
 		d := &differences[i]
+		if err := v.blameColumns(ctx, d); err != nil {
+			return err
+		}
 		for _, c := range d.columns {
 			v.hidden = append(v.hidden, hiddenColumn{Column: c, table: d.table, shifted: shifted})
 		}

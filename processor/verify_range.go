@@ -164,7 +164,6 @@ func (in *reader) stretches() []stretch {
 	all := make([]stretch, len(in.spans))
 	for i := range in.spans {
 		s := &in.spans[i]
-		s.Records = int64(len(in.read[s.Partition]))
 		all[i] = stretch{partition: s.Partition, from: s.From, to: s.To, records: in.read[s.Partition]}
 	}
 	return all

@@ -136,7 +136,7 @@ func TestVerifyProven(t *testing.T) {
 	if got := fmt.Sprint(verdict.Records, verdict.Effects, verdict.Duplicates, verdict.DeadLetters); got != "48 40 4 4" {
 		t.Errorf("records, effects, duplicates, dead letters: %s", got)
 	}
-	if verdict.Cuts.Points < 4*8 || verdict.Cuts.Batches < 5 || verdict.Cuts.Commits[0] != verdict.Cuts.Batches {
+	if verdict.Cuts.Points < 4*8 || verdict.Cuts.Batches < 3 || verdict.Cuts.Commits[0] != verdict.Cuts.Batches {
 		t.Errorf("cut %+v", verdict.Cuts)
 	}
 }

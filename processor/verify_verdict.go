@@ -65,6 +65,15 @@ type TableVerdict struct {
 	Natural bool `json:"natural"`
 }
 
+// VerifiedRange is what was verified of one partition: of the offsets [From, To)
+// those records that are in the sample.
+type VerifiedRange struct {
+	Partition int32 `json:"partition"`
+	From      int64 `json:"from"`
+	To        int64 `json:"to"`
+	Records   int64 `json:"records"`
+}
+
 // Verdict is what came of a verification. As JSON it is a certificate.
 type Verdict struct {
 	// Outcome is Proven or Broken.
@@ -75,8 +84,8 @@ type Verdict struct {
 	Topic     string `json:"topic"`
 	TopicID   string `json:"topic_id"`
 	ClusterID string `json:"cluster_id"`
-	// Partitions is the range; RangeReport.Records is how many were verified.
-	Partitions []RangeReport `json:"partitions"`
+	// Partitions is the range.
+	Partitions []VerifiedRange `json:"partitions"`
 	// Read is how many records the range holds, Records how many of them are in
 	// the sample, which is the share of the keys.
 	Read    int64   `json:"read"`

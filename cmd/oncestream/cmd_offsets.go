@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/user"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/spf13/cobra"
@@ -37,8 +39,10 @@ position by themselves, and is written down with who did it and why.`,
 
 // standing is what a command on offsets knows of the brokers and the ledger.
 type standing struct {
-	lookout  *processor.Lookout
-	topic    processor.Topic
+	lookout *processor.Lookout
+	topic   processor.Topic
+	// gone is why there is no topic; nil where there is one.
+	gone     error
 	conn     *pgx.Conn
 	ledger   *offsets.Ledger
 	progress []offsets.Progress
@@ -52,7 +56,9 @@ func withStanding(ctx context.Context, c *config, do func(*standing) error) erro
 	}
 	defer lookout.Close()
 	s := &standing{lookout: lookout}
-	if s.topic, err = lookout.Topic(ctx); err != nil {
+	if s.topic, err = lookout.Topic(ctx); errors.Is(err, processor.ErrNoTopic) {
+		s.gone = err
+	} else if err != nil {
 		return err
 	}
 	return withLedger(ctx, c, func(conn *pgx.Conn, ledger *offsets.Ledger) (err error) {
@@ -83,6 +89,19 @@ func (s *standing) partition(n int32) (r processor.PartitionRange, stored offset
 		}
 	}
 	return r, stored, inTopic, inLedger
+}
+
+// numbers are the partitions of the topic and of the ledger.
+func (s *standing) numbers() []int32 {
+	var all []int32
+	for _, p := range s.topic.Partitions {
+		all = append(all, p.Partition)
+	}
+	for _, p := range s.progress {
+		all = append(all, p.Partition)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // whoami is who sits here, as user@host.

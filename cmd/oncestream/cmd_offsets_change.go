@@ -88,13 +88,14 @@ effect is a duplicate, and has none again: to repeat effects, give the pipeline
 another handler.
 
 Without --partition it is for all partitions, and leaves those alone that stand at
-the target or before it. Where keys were purged (keys.retain), records would have
+the target or before it. --to-offset stored opens what is halted where it stands,
+once its cause is mended. Where keys were purged (keys.retain), records would have
 their effects again: a rewind to there is refused without --beyond-floor.`,
 		Example: `  oncestream offsets rewind payments.yaml --to-time 2026-01-31T08:00:00Z --reason "left out by mistake"
   oncestream offsets rewind payments.yaml --partition 3 --to-offset 1200 --reason "ticket 1234" --yes
   oncestream offsets rewind payments.yaml --to-offset 0=100,3=250 --dry-run`,
 	}
-	f.add(cmd, "a number, earliest, latest, or offsets by partition such as 0=100,3=earliest")
+	f.add(cmd, "a number, earliest, latest, stored, or offsets by partition such as 0=100,3=earliest")
 	cmd.Flags().BoolVar(&f.beyondFloor, "beyond-floor", false, "go back to where keys were purged, too")
 	return a.changeCommand(cmd, offsets.Rewind, f)
 }

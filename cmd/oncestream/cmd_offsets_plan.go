@@ -24,6 +24,9 @@ var errRefused = errors.New("nothing was changed")
 // changeOffsets prints what a change would do, asks, and does it.
 func (a *app) changeOffsets(ctx context.Context, c *config, action offsets.Action, t target, f *changeFlags) error {
 	return withStanding(ctx, c, func(s *standing) error {
+		if s.gone != nil {
+			return s.gone
+		}
 		if err := s.ledger.CheckEnvironment(ctx, s.conn, c.engine.Environment); err != nil {
 			return err
 		}
@@ -50,16 +53,20 @@ func (a *app) changeOffsets(ctx context.Context, c *config, action offsets.Actio
 		if ok, err := a.agreed(f); !ok {
 			return err
 		}
-		return a.apply(ctx, c, s, changes, f)
+		return a.applyChanges(ctx, c, s, changes, f)
 	})
 }
 
-func (a *app) apply(ctx context.Context, c *config, s *standing, changes []offsets.Change, f *changeFlags) error {
+func (a *app) applyChanges(ctx context.Context, c *config, s *standing, changes []offsets.Change, f *changeFlags) error {
 	done, err := s.ledger.Apply(ctx, s.conn, changes, f.note(), c.engine.Postgres.TransactionTimeout)
-	if server, ok := errors.AsType[*pgconn.PgError](err); ok && server.Code == "55P03" { // lock_not_available
+	server, answered := errors.AsType[*pgconn.PgError](err)
+	_, refused := errors.AsType[*offsets.RefusedChange](err)
+	switch {
+	case answered && server.Code == "55P03": // lock_not_available
 		return errors.Join(err, s.holders(ctx, changes))
-	}
-	if err != nil {
+	case err != nil && !answered && !refused:
+		return fmt.Errorf("%w\nwhether it was done shows: oncestream offsets show %s --history 1", err, c.file)
+	case err != nil:
 		return err
 	}
 	for _, p := range done {

@@ -27,6 +27,8 @@ Kafka keeps for the group, and DRIFT by how much it is ahead of the stored one, 
 behind where it is negative: it decides nothing, and is behind by what was
 committed in the last second of a pipeline that runs.
 
+A skip shows in Kafka's offset once the next record was handled.
+
 REWOUND and SKIPPED are the offsets that changes have set back and left out. With
 --history the last changes are listed, with who made them and why.`,
 		Example: `  oncestream offsets show payments.yaml
@@ -121,19 +123,29 @@ func readOffsets(ctx context.Context, c *config, history int) (*shownOffsets, er
 		if s.progress, err = s.ledger.Progress(ctx, s.conn); err != nil {
 			return err
 		}
-		for _, r := range s.topic.Partitions {
-			p := shownPartition{Partition: r.Partition, LogStart: r.Start, LogEnd: r.End, State: "not begun"}
-			if _, stored, _, known := s.partition(r.Partition); known {
-				p.take(stored, s.identity())
-			}
-			if at, known := kafka[r.Partition]; known {
-				p.compare(at)
-			}
-			shown.Partitions = append(shown.Partitions, p)
+		for _, n := range s.numbers() {
+			shown.Partitions = append(shown.Partitions, s.show(n, kafka))
 		}
 		return shown.readHistory(ctx, s, history)
 	})
 	return shown, err
+}
+
+// show is where a partition stands; one that the topic does not have any more is
+// shown by the ledger alone.
+func (s *standing) show(n int32, kafka map[int32]int64) shownPartition {
+	r, stored, inTopic, inLedger := s.partition(n)
+	p := shownPartition{Partition: n, LogStart: r.Start, LogEnd: r.End, State: "not begun"}
+	if inLedger {
+		p.take(stored, s.identity())
+	}
+	if !inTopic {
+		p.Reason = "the topic has no such partition"
+	}
+	if at, known := kafka[n]; known {
+		p.compare(at)
+	}
+	return p
 }
 
 func (p *shownPartition) take(stored offsets.Progress, here offsets.Identity) {

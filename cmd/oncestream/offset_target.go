@@ -24,7 +24,7 @@ type target struct {
 
 // targetWords are the places that have a name, beside numbers.
 func targetWords(action offsets.Action) []string {
-	more := map[offsets.Action][]string{offsets.Skip: {"next"}, offsets.Adopt: {"stored"}}
+	more := map[offsets.Action][]string{offsets.Rewind: {"stored"}, offsets.Skip: {"next"}, offsets.Adopt: {"stored"}}
 	return append([]string{"earliest", "latest"}, more[action]...)
 }
 
@@ -140,6 +140,6 @@ func (s *standing) ours(stored offsets.Progress) bool { return stored.Identity()
 // there reports whether a change would lead nowhere, or in the other direction.
 func (s *standing) there(action offsets.Action, stored offsets.Progress, to int64) bool {
 	forward := action == offsets.Skip && to > stored.Next
-	back := action == offsets.Rewind && to < stored.Next
+	back := action == offsets.Rewind && (to < stored.Next || to == stored.Next && stored.State == "halted")
 	return s.ours(stored) && !forward && !back
 }

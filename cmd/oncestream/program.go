@@ -20,7 +20,7 @@ const (
 	exitOK    = 0
 	exitFault = 1 // something went wrong, or does not hold
 	exitUsage = 2 // the command line or the pipeline file makes no sense
-	exitNew   = 3 // a replay found what had no effect yet
+	exitNew   = 3 // a replay found what had no effect yet, or a verification what is not idempotent
 )
 
 // errNew ends a replay that was not clean; its report says the rest.
@@ -64,7 +64,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNew), errors.Is(err, errTorture):
+	case errors.Is(err, errNew), errors.Is(err, errTorture), errors.Is(err, errNotProven):
 		return exitNew
 	case isUsage(err):
 		return exitUsage
@@ -97,6 +97,7 @@ makes no sense, 3 a replay found something new.`,
   oncestream run payments.yaml               run until stopped
   oncestream status payments.yaml            how far it is
   oncestream replay payments.yaml            prove that nothing is missing
+  oncestream verify payments.yaml            prove that it is idempotent and survives crashes
   oncestream dead-letters list payments.yaml what could not be handled, and why`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -116,7 +117,7 @@ makes no sense, 3 a replay found something new.`,
 	flags.StringVar(&a.logFormat, "log-format", "", "how log lines are written where stderr is no terminal: text or json (environment: ONCESTREAM_LOG_FORMAT; default text)")
 	flags.StringVar(&a.logLevel, "log-level", "", "the least level that is logged: debug, info, warn or error (environment: ONCESTREAM_LOG_LEVEL; default info)")
 	root.AddCommand(a.runCommand(), a.migrateCommand(), a.produceCommand(), a.statusCommand(),
-		a.replayCommand(), a.keysCommand(), a.offsetsCommand(), a.deadLettersCommand(), a.lintCommand(), a.demoCommand(), a.tortureCommand(), a.versionCommand())
+		a.replayCommand(), a.verifyCommand(), a.keysCommand(), a.offsetsCommand(), a.deadLettersCommand(), a.lintCommand(), a.demoCommand(), a.tortureCommand(), a.versionCommand())
 	addExamples(root)
 	return root
 }

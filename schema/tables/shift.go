@@ -83,10 +83,10 @@ func ShiftDefaults(ctx context.Context, conn *pgx.Conn, schema string) error {
 // ShiftSequences sets the sequences of the schema a million ahead, or half of
 // their range where that is less, so that numbers drawn from them are others.
 func ShiftSequences(ctx context.Context, conn *pgx.Conn, schema string) error {
-	_, err := conn.Exec(ctx, `select setval(format('%I.%I', schemaname, sequencename)::regclass,
-			(case when increment_by > 0 then least(start_value + 1000000::numeric, div(start_value::numeric + max_value, 2))
-				else greatest(start_value - 1000000::numeric, div(start_value::numeric + min_value, 2)) end)::bigint)
-		from pg_sequences where schemaname = $1`, schema)
+	_, err := conn.Exec(ctx, `select setval(c.oid::regclass,
+			(case when s.seqincrement > 0 then least(s.seqstart + 1000000::numeric, div(s.seqstart::numeric + s.seqmax, 2))
+				else greatest(s.seqstart - 1000000::numeric, div(s.seqstart::numeric + s.seqmin, 2)) end)::bigint)
+		from pg_sequence s join pg_class c on c.oid = s.seqrelid where c.relnamespace = $1::text::regnamespace`, pgx.Identifier{schema}.Sanitize())
 	if err != nil {
 		return fmt.Errorf("tables: shift the sequences of schema %q: %w", schema, err)
 	}
@@ -97,25 +97,31 @@ func ShiftSequences(ctx context.Context, conn *pgx.Conn, schema string) error {
 // schemas that belong to no table, so that nextval('name') draws from the copy.
 // They start anew.
 func CopySequences(ctx context.Context, conn *pgx.Conn, into string, schemas []string) error {
-	rows, err := conn.Query(ctx, `select format('create sequence if not exists %I.%I as %s increment %s minvalue %s maxvalue %s start %s %s',
-			$1::text, s.sequencename, s.data_type, s.increment_by, s.min_value, s.max_value, s.start_value, case when s.cycle then 'cycle' else '' end)
-		from unnest($2::text[]) with ordinality as path (name, place)
-			join pg_sequences s on s.schemaname = path.name
-		where not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = format('%I.%I', s.schemaname, s.sequencename)::regclass
-			and d.refclassid = 'pg_class'::regclass and d.refobjsubid > 0 and d.deptype in ('a', 'i'))
-		order by path.place, s.sequencename`, into, schemas)
-	if err == nil {
-		var statements []string
-		if statements, err = pgx.CollectRows(rows, pgx.RowTo[string]); err == nil {
-			for _, sql := range statements {
-				if _, err = conn.Exec(ctx, sql); err != nil {
-					break
-				}
-			}
+	statements, err := sequenceStatements(ctx, conn, into, schemas)
+	for _, sql := range statements {
+		if _, err = conn.Exec(ctx, sql); err != nil {
+			break
 		}
 	}
 	if err != nil {
 		return fmt.Errorf("tables: copy the sequences into schema %q: %w", into, err)
 	}
 	return nil
+}
+
+// sequenceStatements reads the catalogs and not the view of all sequences, which
+// fails when one of a stranger's is dropped meanwhile. Where two schemas have a
+// sequence of one name, the first one's is found, and copied.
+func sequenceStatements(ctx context.Context, conn *pgx.Conn, into string, schemas []string) ([]string, error) {
+	rows, err := conn.Query(ctx, `select format('create sequence if not exists %I.%I as %s increment %s minvalue %s maxvalue %s start %s %s',
+			$1::text, c.relname, format_type(s.seqtypid, null), s.seqincrement, s.seqmin, s.seqmax, s.seqstart, case when s.seqcycle then 'cycle' else '' end)
+		from unnest($2::text[]) with ordinality as path (name, place)
+			join pg_namespace n on n.nspname = path.name join pg_class c on c.relnamespace = n.oid join pg_sequence s on s.seqrelid = c.oid
+		where not exists (select from pg_depend d where d.classid = 'pg_class'::regclass and d.objid = c.oid
+			and d.refclassid = 'pg_class'::regclass and d.refobjsubid > 0 and d.deptype in ('a', 'i'))
+		order by path.place, c.relname`, into, schemas)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
