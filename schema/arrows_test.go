@@ -36,7 +36,15 @@ type listed struct {
 func (p listed) path() string { return strings.TrimPrefix(p.ImportPath, module) }
 
 // testSupport reports whether the package is for tests, ours or our users'.
-func testSupport(path string) bool { return strings.HasSuffix(path, "test") }
+func testSupport(path string) bool {
+	return strings.HasSuffix(path, "test") || strings.Contains(path, "test/")
+}
+
+// tortures reports whether the package is of the torture, which is a test that the
+// program carries so that users can run it themselves.
+func tortures(path string) bool {
+	return path == "processor/processortest/torture" || path == "processor/processortest/check"
+}
 
 // ships reports whether the package is in the library or the program that users
 // get. A further command, for measurements, may start servers as tests do.
@@ -56,7 +64,7 @@ func (p listed) faults() []string {
 		ours, isOurs := strings.CutPrefix(path, module)
 		to, _, _ := strings.Cut(ours, "/")
 		switch {
-		case p.ships() && (path == "testing" || isOurs && testSupport(ours)):
+		case p.ships() && (path == "testing" || isOurs && testSupport(ours) && !(top == "cmd" && tortures(ours))):
 			faults = append(faults, fmt.Sprintf("%s imports test code: %s", p.path(), path))
 		case p.path() == "schema" && isOurs:
 			faults = append(faults, "schema is the ground, and imports "+ours)
@@ -131,6 +139,8 @@ func TestArrowsAreChecked(t *testing.T) {
 		{"processor/processortest", "schema/tables/tablestest", false},
 		{"cmd/oncestream", "sinks", false},
 		{"cmd/oncestream", "sinks/sinkstest", true},
+		{"cmd/oncestream", "processor/processortest/torture", false},
+		{"processor", "processor/processortest/torture", true},
 		{"cmd/other", "processor/processortest", false},
 	} {
 		p := listed{ImportPath: module + c.from, Imports: []string{"fmt", module + c.to}}

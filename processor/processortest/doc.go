@@ -1,8 +1,8 @@
 // Package processortest is what tests of a pipeline stand on: a Kafka cluster
 // in the process ([Kafka]), a real broker ([Broker], [SharedBroker]), worker
 // processes that can be killed and stopped ([StartWorker]), and connections to
-// PostgreSQL that fail exactly at COMMIT ([CommitFault]). Nothing here is a
-// mock: each piece is the real thing, or speaks its protocol, and the faults
+// PostgreSQL that fail exactly at COMMIT ([CommitFault]). [Simulate] puts a
+// pipeline through all of it. Nothing here is a mock: each piece is the real thing, or speaks its protocol, and the faults
 // are injected from outside.
 //
 // [Cluster] and [RealBroker] share the helpers of [Client]: topics, records,
