@@ -72,6 +72,7 @@
 //	classify.go          what an error means
 //	replay.go            Replay; source_range.go reads its range
 //	purge.go             forgets keys by their age
+//	verify.go            Verify: the proofs, in scratch schemas; cut.go cuts connections
 //	forecast.go          when retention reaches the stored offset
 //	source_*.go          the only files that speak to Kafka
 //	hooks.go             how metrics, logs and tests look in

@@ -125,18 +125,22 @@ type verification struct {
 // database by itself, is not isolated; the first is found and refused, the second
 // may be seen as state outside of the transaction. The Processor must not run
 // meanwhile; another one of the same group may.
-func (p *Processor) Verify(ctx context.Context, r Range, opts VerifyOptions) (verdict Verdict, err error) {
+func (p *Processor) Verify(ctx context.Context, r Range, opts VerifyOptions) (Verdict, error) {
+	v := &verification{p: p, opts: opts}
+	return v.verify(ctx, r)
+}
+
+func (v *verification) verify(ctx context.Context, r Range) (_ Verdict, err error) {
 	began := time.Now()
-	opts, err = opts.withDefaults()
-	if err != nil {
+	if v.opts, err = v.opts.withDefaults(); err != nil {
 		return Verdict{}, err
 	}
-	v := &verification{p: p, opts: opts, verdict: newVerdict(p, opts, began)}
-	if v.in, err = p.readRange(ctx, r, &v.opts); err != nil {
+	v.verdict = newVerdict(v.p, v.opts, began)
+	if v.in, err = v.p.readRange(ctx, r, &v.opts); err != nil {
 		return Verdict{}, err
 	}
 	v.all = v.in.stretches()
-	if v.shop, err = p.openWorkshop(ctx, opts.copies()); err != nil {
+	if v.shop, err = v.p.openWorkshop(ctx, v.opts.copies()); err != nil {
 		return Verdict{}, err
 	}
 	defer func() { err = errors.Join(err, v.shop.close(ctx)) }()

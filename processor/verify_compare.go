@@ -172,10 +172,11 @@ func rowLine(e tables.RowDifference) string {
 	for _, k := range e.Key {
 		fmt.Fprintf(&b, " %s=%s", k.Name, valueText(k.Value))
 	}
-	if e.Kind == tables.KindDifferent {
-		for _, c := range e.Columns {
-			fmt.Fprintf(&b, ": %s is %s, not %s", c.Name, valueText(c.Right), valueText(c.Left))
-		}
+	if e.Kind != tables.KindDifferent {
+		return b.String()
+	}
+	for i, c := range e.Columns {
+		fmt.Fprintf(&b, "%s%s is %s, not %s", []string{": ", "; "}[min(i, 1)], c.Name, valueText(c.Right), valueText(c.Left))
 	}
 	return b.String()
 }

@@ -86,6 +86,8 @@ func (v *verification) repeat(ctx context.Context, l *lap, before []tables.Table
 		faults = append(faults, d.lines()...)
 	}
 	switch {
+	case len(faults) > 0 && passed.applied == 0:
+		faults = append(faults, where+", no key was new: what is written for a duplicate (OnDuplicate) is written each time")
 	case len(faults) > 0:
 		faults = append(faults, fmt.Sprintf("%s, %d messages had an effect again: %s", where, passed.applied, againRemedy))
 	case passed.applied > 0 && where == samePositions:
