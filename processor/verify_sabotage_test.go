@@ -107,6 +107,22 @@ func TestVerifyStopped(t *testing.T) {
 	}
 }
 
+// Proves that a verification whose own connection the server ends fails, and drops
+// what it has made by another one.
+func TestVerifyLosesItsConnection(t *testing.T) {
+	w := newSmallVerifyWorld(t)
+	p := newProcessor(t, w.quiet(), payments(paymentSink{}))
+	var ended atomic.Int64
+	_, err := w.tryVerify(p, processor.VerifyOptions{Progress: func(int64, int64) {
+		if ended.Load() == 0 {
+			ended.Add(int64(len(w.db.Rows("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'oncestream ' || $1", w.group))))
+		}
+	}})
+	if err == nil || ended.Load() != 1 {
+		t.Errorf("got %v after %d sessions were ended", err, ended.Load())
+	}
+}
+
 // Proves that a sample takes whole keys, that the range may be bounded, and that
 // what makes no sense or cannot be verified is refused by name.
 func TestVerifyRange(t *testing.T) {
