@@ -91,8 +91,8 @@ func (c *cutter) begin(chosen bool) {
 		c.point = c.point.next()
 	}
 	// A batch that was begun is cut to its end.
-	fresh := c.point == cutPoint{send: 1}
-	c.armed, c.hit = chosen && !(fresh && c.sweeps > 1 && c.cuts > maxCuts), false
+	enough := c.point == cutPoint{send: 1} && c.sweeps > 1 && c.cuts > maxCuts
+	c.armed, c.hit = chosen && !enough, false
 }
 
 // maxCuts is how many cuts are enough, where the sink makes many statements.
@@ -140,9 +140,18 @@ type CutReport struct {
 	Batches int `json:"batches"`
 	// Sends is how many sends the longest of the transactions had.
 	Sends int `json:"sends"`
-	// Commits is how many of the cuts were at COMMIT: before it, inside of the
-	// message, after it and after its answer.
-	Commits [cutPlaces]int `json:"commits"`
+	// Commits are those of the cuts that were at COMMIT.
+	Commits CommitCuts `json:"commits"`
+}
+
+// CommitCuts is how often the connection was cut before COMMIT, inside of the
+// message, after it, when nobody knows what the server makes of it, and when the
+// server had answered, so that the batch was committed and nobody knew.
+type CommitCuts struct {
+	Before   int `json:"before"`
+	Inside   int `json:"inside"`
+	Sent     int `json:"sent"`
+	Answered int `json:"answered"`
 }
 
 // report tells what was cut. The error says that a point was missed, so that the
@@ -150,7 +159,7 @@ type CutReport struct {
 func (c *cutter) report() (CutReport, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := CutReport{Points: len(c.struck), Cuts: c.cuts, Batches: c.sweeps, Commits: c.commit}
+	r := CutReport{Points: len(c.struck), Cuts: c.cuts, Batches: c.sweeps, Commits: CommitCuts{c.commit[cutBefore], c.commit[cutInside], c.commit[cutSent], c.commit[cutAnswered]}}
 	for p := range c.struck {
 		r.Sends = max(r.Sends, p.send)
 	}

@@ -32,7 +32,7 @@
 //	                │                      │   ^          │         │
 //	                │ other topic          │   └ resolved ┘         │
 //	                v                      v                        │
-//	              halted <── own fault, systemic, out of range      │
+//	              halted <── own fault, systemic, doubt of the log  │
 //	                                       └── fenced, went back ───┘
 //
 //	revoked, lost, stopped: the batch in work is finished within DrainTimeout,
@@ -51,8 +51,33 @@
 //	superseded     ErrFenced, ErrWentBack            drop what was read, claim again
 //	unknown        COMMIT without an answer          claim again on a new connection and look
 //
-// A halted partition writes nothing and holds up no other; the reason is in the
-// log, in the ledger and in [Hooks].Halted. The next claim opens it again.
+// # Halts
+//
+// A halted partition writes nothing and holds up no other, and the process stays
+// alive. Its [Halt] is in the log, in the ledger, in [Hooks].Halted and in
+// [Processor.Health]: a code, the offsets in doubt, and the command that resolves
+// it. The worker looks once a second whether a person has decided, and claims
+// again; so does a restart. N is the stored offset.
+//
+//	code               when                                 in doubt      oncestream offsets …
+//	topic_recreated    the stored offset is of another      [0, N) of     adopt --to-offset earliest
+//	                   topic of this name                   the new one
+//	other_cluster      it is of another cluster             the same      adopt --to-offset earliest
+//	retention_passed   the log begins behind it             [N, start)    skip --to-offset START
+//	log_truncated      its leader epoch ends before it      [cut, N)      rewind --to-offset CUT
+//	                   (KIP-320)
+//	beyond_end         the log ends before it               [end, N)      rewind --to-offset END
+//	decode, check, …   a message's own fault, where the     that record   skip --to-offset N+1
+//	                   policy halts; see schema.Reason
+//	systemic           the set-up is wrong                  nothing       rewind --to-offset N, which
+//	retries_exhausted  an error of unknown kind stays       nothing       opens it where it stands,
+//	dead_letter_rate   too many would be dead letters       nothing       once the cause is put right
+//
+// The log is looked at when a partition is claimed, before anything is fetched.
+// What a broker answers to a fetch (out of range, data loss) only ends the claim,
+// and the next one looks. A database that went back is no halt: what it has lost is
+// redone, see [Hooks].WentBack. A partition that was added is read from its
+// beginning.
 //
 // # Files
 //
@@ -66,12 +91,17 @@
 //	patience.go          what another partition may still put right
 //	policy.go            what becomes of it; deadletters.go what becomes of it later
 //	worker.go            one partition under one assignment
+//	halt.go              the codes of a halt; follow.go has a halted worker go on
+//	position.go          what the log must hold; source_bounds.go asks for it
+//	source_identity.go   one session for each topic of the name
+//	health.go            Health
 //	watch.go             the claims of all workers compared with the ledger, now and then
 //	queue.go             between the poll loop and a worker
 //	engine.go            all workers, claims, the drain
 //	classify.go          what an error means
 //	replay.go            Replay; source_range.go reads its range
 //	purge.go             forgets keys by their age
+//	verify.go            Verify: the proofs, in scratch schemas; cut.go cuts connections
 //	forecast.go          when retention reaches the stored offset
 //	source_*.go          the only files that speak to Kafka
 //	hooks.go             how metrics, logs and tests look in
@@ -127,6 +157,13 @@
 //   - A share of dead letters above the policy's halts before anything of the
 //     batch is written. An outage that looks like bad messages would drain the
 //     topic.
+//   - A list of log ends that other partitions asked for too may be older than the
+//     claim. Its predecessor may have read beyond that end, and a healthy
+//     partition would halt; what halts is asked for again.
+//   - A topic that was created again ends the session. The client never takes up
+//     the new id, and would fetch by the old one for ever.
+//   - A broker that does not know a leader epoch does not get it from us. The
+//     client would take the answer for a truncation of the whole log.
 //   - Kafka's committed offset replaces nothing. Read even once (a first start, a
 //     missing row), it skips what its commit has run ahead of.
 package processor

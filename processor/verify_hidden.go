@@ -129,6 +129,9 @@ func (v *verification) naturally(ctx context.Context, s *scratch) error {
 			p.Details = append(p.Details, t.Table+": stays as it is, even without the keys")
 		}
 	}
+	if len(p.Details) == 0 {
+		p.Details = []string{"no table has a row, which says nothing"}
+	}
 	v.verdict.Proofs = append(v.verdict.Proofs, p)
 	return nil
 }

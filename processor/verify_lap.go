@@ -149,7 +149,7 @@ func (l *lap) explain(ctx context.Context, w *worker, err error) error {
 	case errors.As(err, &halt) && halt.code == codeOutside:
 		return halt.err
 	case errors.As(err, &halt):
-		return fmt.Errorf("processor: verify: %w at %s/%d, behind offset %d, so that nothing can be said of what comes after: "+
+		return fmt.Errorf("processor: verify: %w at %s/%d, before offset %d, so that nothing can be said of what comes after: "+
 			"have the range end before it (--to), or set it aside (on_error: dead_letter): %w", ErrHalted, l.topic.Name, w.partition, w.claim.Next, err)
 	}
 	return err

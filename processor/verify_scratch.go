@@ -162,15 +162,19 @@ func (w *workshop) drop(ctx context.Context, s *scratch) error {
 	return tables.DropSchema(ctx, w.conn, s.effects, s.ledger)
 }
 
-// close drops all that was made, whatever has become of ctx, and disconnects.
+// close drops all that was made, whatever has become of ctx and the connection,
+// which the end of ctx may have closed.
 func (w *workshop) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	err := tables.DropSchema(ctx, w.conn, w.made...)
-	if w.conn.IsClosed() && len(w.made) > 0 {
-		err = fmt.Errorf("processor: verify: the connection was lost; the next verification, or --clean, drops the schemas %s_*", w.id)
+	if w.conn.IsClosed() {
+		conn, err := pgx.ConnectConfig(ctx, w.conn.Config())
+		if err != nil {
+			return fmt.Errorf("processor: verify: the schemas %s_* are left, which the next verification drops, or --clean: %w", w.id, err)
+		}
+		w.conn = conn
 	}
-	return errors.Join(err, w.conn.Close(ctx))
+	return errors.Join(tables.DropSchema(ctx, w.conn, w.made...), w.conn.Close(ctx))
 }
 
 // postgres are the settings of a run in the scratch: all that it finds by a bare

@@ -2,6 +2,7 @@ package processor_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -136,7 +137,21 @@ func TestVerifyProven(t *testing.T) {
 	if got := fmt.Sprint(verdict.Records, verdict.Effects, verdict.Duplicates, verdict.DeadLetters); got != "48 40 4 4" {
 		t.Errorf("records, effects, duplicates, dead letters: %s", got)
 	}
-	if verdict.Cuts.Points < 4*8 || verdict.Cuts.Batches < 3 || verdict.Cuts.Commits[0] != verdict.Cuts.Batches {
-		t.Errorf("cut %+v", verdict.Cuts)
+	cuts := verdict.Cuts
+	if cuts.Points < 4*8 || cuts.Batches < 3 || cuts.Commits.Before != cuts.Batches || cuts.Commits.Inside != cuts.Batches ||
+		cuts.Commits.Sent == 0 || cuts.Commits.Answered == 0 {
+		t.Errorf("cut %+v", cuts)
+	}
+}
+
+// Proves that a partition which halts ends the verification, with the place and
+// what to do.
+func TestVerifyHalts(t *testing.T) {
+	w := newVerifyWorld(t)
+	cfg := w.quiet()
+	cfg.Policy.OnError = processor.HaltPartition
+	_, err := w.tryVerify(newProcessor(t, cfg, payments(paymentSink{})), processor.VerifyOptions{})
+	if !errors.Is(err, processor.ErrHalted) || !strings.Contains(err.Error(), "TestVerifyHalts/0, before offset 22") || !strings.Contains(err.Error(), "(--to)") {
+		t.Errorf("got %v", err)
 	}
 }

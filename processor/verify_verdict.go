@@ -30,7 +30,7 @@ const (
 	ProofNatural ProofName = "natural"
 )
 
-// Outcome is what came of a proof, and of a verification.
+// ProofOutcome is what came of a proof, and of a verification.
 type ProofOutcome string
 
 // The outcomes.

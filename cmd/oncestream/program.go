@@ -91,7 +91,7 @@ one transaction. After a crash, a rebalance or a repeated send, an event that
 had its effect has no second one.
 
 Exit codes: 0 all is well, 1 a fault, 2 the command line or the pipeline file
-makes no sense, 3 a replay found something new.`,
+makes no sense, 3 a replay found something new, or verify what is not idempotent.`,
 		Example: `  oncestream demo                            see it work, with nothing installed
   oncestream migrate up payments.yaml        make the ledger's tables
   oncestream run payments.yaml               run until stopped

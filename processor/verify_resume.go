@@ -6,132 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-
-	"github.com/oncestream/oncestream/offsets"
-	"github.com/oncestream/oncestream/schema/tables"
 )
-
-// again runs the range a second and a third time.
-func (v *verification) again(ctx context.Context) error {
-	s, err := v.shop.make(ctx, "again", false)
-	if err != nil {
-		return err
-	}
-	l, err := v.openLap(ctx, s, lapOptions{})
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	if _, err = l.run(ctx, v.all); err != nil {
-		return err
-	}
-	if err := v.lookForHidden(ctx, s, false); err != nil {
-		return err
-	}
-	before, err := v.digests(ctx, s)
-	if err != nil {
-		return err
-	}
-	repeated := v.withoutAside()
-	if err := l.rewind(ctx, repeated); err != nil {
-		return err
-	}
-	if v.againUnder != "" {
-		l.close()
-		if l, err = v.openLap(ctx, s, lapOptions{handler: v.againUnder}); err != nil {
-			return err
-		}
-	}
-	faults, details, err := v.repeat(ctx, l, before, repeated, samePositions)
-	if err != nil {
-		return err
-	}
-	if v.opts.OncePerPosition {
-		details = append(details, newPositions+": not tried, as the producer never sends a message twice")
-	} else if len(faults) == 0 {
-		later := make([]stretch, len(repeated))
-		for i := range repeated {
-			later[i] = repeated[i].later()
-		}
-		more, also, err := v.repeat(ctx, l, before, later, newPositions)
-		if err != nil {
-			return err
-		}
-		faults, details = append(faults, more...), append(details, also...)
-	}
-	v.verdict.settle(ProofAgain, faults, details)
-	return v.shop.drop(ctx, s)
-}
-
-// repeat runs stretches that had their effects, and looks for more.
-func (v *verification) repeat(ctx context.Context, l *lap, before []tables.TableDigest, stretches []stretch, where string) (faults, details []string, err error) {
-	passed, err := l.run(ctx, stretches)
-	if err != nil {
-		return nil, nil, err
-	}
-	after, err := v.digests(ctx, l.scratch)
-	if err != nil {
-		return nil, nil, err
-	}
-	for i := range before {
-		if before[i] == after[i] {
-			continue
-		}
-		t := v.reference.tables[i]
-		d, _, err := v.compareRows(ctx, t, l.scratch.tables[i])
-		if err != nil {
-			return nil, nil, err
-		}
-		faults = append(faults, fmt.Sprintf("%s: %s had %d rows and has %d", where, t.Table, before[i].Rows, after[i].Rows))
-		faults = append(faults, d.lines()...)
-	}
-	switch {
-	case len(faults) > 0:
-		faults = append(faults, fmt.Sprintf("%s, %d messages had an effect again: %s", where, passed.applied, againRemedy))
-	case passed.applied > 0 && where == samePositions:
-		faults = append(faults, fmt.Sprintf("%s: %d messages had an effect again, although no table shows it", where, passed.applied))
-	case passed.applied > 0:
-		details = append(details, fmt.Sprintf("%s: %d messages have another key there and were applied again; no table has changed", where, passed.applied))
-	default:
-		details = append(details, fmt.Sprintf("%s: %d records, 0 effects, no table has changed", where, passed.records))
-	}
-	return faults, details, nil
-}
-
-const (
-	samePositions = "at the same positions"
-	newPositions  = "at new positions"
-)
-
-const againRemedy = "an effect must be written only for a message whose key is new, and the key be one that the producer chooses, which a message keeps wherever it comes (not its position)"
-
-// digests are those of all columns that are not excluded by name.
-func (v *verification) digests(ctx context.Context, s *scratch) ([]tables.TableDigest, error) {
-	all := make([]tables.TableDigest, len(s.tables))
-	for i, t := range s.tables {
-		var err error
-		if all[i], err = tables.Digest(ctx, v.shop.conn, t, tables.DigestOptions{Exclude: v.excludedByName(t.Table)}); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
-// withoutAside leaves out the records that were set aside: their keys are not
-// kept, and what was wrong with one may be right the next time.
-func (v *verification) withoutAside() []stretch {
-	rest := slices.Clone(v.all)
-	for i := range rest {
-		s := &rest[i]
-		s.records = nil
-		for _, r := range v.all[i].records {
-			if !v.aside[offsets.At{Partition: r.Partition, Offset: r.Offset}] {
-				s.records = append(s.records, r)
-			}
-		}
-	}
-	return rest
-}
 
 // cutting is one way to cut batches.
 type cutting struct {
@@ -140,14 +15,16 @@ type cutting struct {
 }
 
 // cuttings are one record, few, and all that there are in one transaction, and
-// one with cuts of the connection.
+// one with cuts of the connection. Of a large range the small ones are larger, as
+// each transaction takes its time.
 func (v *verification) cuttings() []cutting {
 	all := int(v.verdict.Records)
-	sweep := max(1, min(all/sweeps, sweepRecords))
+	one := max(1, all/manyBatches)
+	sweep := max(one, min(all/sweeps, sweepRecords))
 	return []cutting{
-		{"batches of 1 record", lapOptions{batch: 1}},
-		{"batches of 7 records", lapOptions{batch: 7}},
-		{"one batch a partition", lapOptions{batch: all}},
+		{fmt.Sprintf("batches of %d", one), lapOptions{batch: one}},
+		{fmt.Sprintf("batches of %d", 7*one), lapOptions{batch: 7 * one}},
+		{"one batch for each partition", lapOptions{batch: all}},
 		{"a cut of the connection at each step", lapOptions{batch: sweep, cuts: newCutter(v.chooser(all / sweep))}},
 	}
 }
@@ -158,6 +35,8 @@ const (
 	// statements for each.
 	sweeps       = 3
 	sweepRecords = 8
+	// manyBatches is about how many transactions a run has at most.
+	manyBatches = 10_000
 )
 
 // chooser spreads the batches that are cut over all, and adds the first ones that
