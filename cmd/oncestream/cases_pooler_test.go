@@ -20,13 +20,37 @@ import (
 // sessionLimits is what PgBouncer is told to set where it connects.
 const sessionLimits = "; set idle_in_transaction_session_timeout = 10000; set statement_timeout = 60000; set lock_timeout = 2000"
 
-// startPooler starts a PgBouncer in transaction mode with two connections to
-// the server and returns the case's URL through it.
-func (w *caseWorld) startPooler(server *embedded.Server, limits string) string {
-	w.tb.Helper()
+// poolerProgram is the PgBouncer of this machine.
+func poolerProgram() string {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {
 		program = "/usr/sbin/pgbouncer" // not on the path of all users
+	}
+	return program
+}
+
+// tracksStatements reports whether the PgBouncer can keep the prepared statements
+// of its clients apart, which it does since version 1.21.
+func tracksStatements(tb testing.TB) bool {
+	tb.Helper()
+	said, err := exec.CommandContext(tb.Context(), poolerProgram(), "--version").Output()
+	if err != nil {
+		tb.Fatalf("%v (the package pgbouncer is needed)", err)
+	}
+	var major, minor int
+	_, err = fmt.Sscanf(string(said), "PgBouncer %d.%d", &major, &minor)
+	noErr(tb, err)
+	return major > 1 || minor >= 21
+}
+
+// startPooler starts a PgBouncer in transaction mode with two connections to
+// the server and returns the case's URL through it. It tracks as many prepared
+// statements as said, where it can.
+func (w *caseWorld) startPooler(server *embedded.Server, limits string, statements int) string {
+	w.tb.Helper()
+	program, track := poolerProgram(), ""
+	if tracksStatements(w.tb) {
+		track = fmt.Sprintf("max_prepared_statements = %d\n", statements)
 	}
 	dir, err := os.MkdirTemp("", "oncestream-pgbouncer-")
 	noErr(w.tb, err)
@@ -45,7 +69,7 @@ auth_type = trust
 auth_file = %s/users
 pool_mode = transaction
 default_pool_size = 2
-`, server.Port(), w.db.Schema, limits, port, dir), 0o644)) //nolint:gosec // as above
+%s`, server.Port(), w.db.Schema, limits, port, dir, track), 0o644)) //nolint:gosec // as above
 	args := []string{file}
 	if os.Geteuid() == 0 {
 		args = []string{"-u", "nobody", file}
@@ -77,23 +101,38 @@ func unusedPort(tb testing.TB) int {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// Proves that the program works through a PgBouncer in transaction mode that
-// tracks no prepared statements (case D07), where the URL says so: three
-// instances on two connections, each effect once.
+// Proves that the program works through a PgBouncer in transaction mode (case
+// D07), by its default URL where the pooler keeps prepared statements apart, and
+// where it does not by a URL that says so: three instances on two connections,
+// each effect once.
 func TestCasePooler(t *testing.T) {
-	w, server := newServerWorld(t, "testdata/cases/D07")
-	w.env["DATABASE_URL"] = w.startPooler(server, sessionLimits) + "&default_query_exec_mode=cache_describe"
-	runs := []*caseRun{w.background(), w.background(), w.background()}
-	w.waitFor(`select sum(next_offset) from consumer_offset`, "9000")
-	for _, r := range runs {
-		r.finish()
-		if log := r.stderr.String(); strings.Contains(log, "42P05") || strings.Contains(log, "26000") {
-			t.Errorf("prepared statements were lost or met twice:\n%s", log)
-		}
+	ways := map[string]struct {
+		statements int
+		query      string
+	}{"described": {0, "&default_query_exec_mode=cache_describe"}}
+	if tracksStatements(t) {
+		ways["tracked"] = struct {
+			statements int
+			query      string
+		}{100, ""}
 	}
-	w.value(`select count(*) || ' of ' || count(distinct id) from event`, "9000 of 9000")
-	w.value(`select count(*) from dead_letter`, "0")
-	w.account()
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			w, server := newServerWorld(t, "testdata/cases/D07")
+			w.env["DATABASE_URL"] = w.startPooler(server, sessionLimits, way.statements) + way.query
+			runs := []*caseRun{w.background(), w.background(), w.background()}
+			w.waitFor(`select sum(next_offset) from consumer_offset`, "9000")
+			for _, r := range runs {
+				r.finish()
+				if log := r.stderr.String(); strings.Contains(log, "42P05") || strings.Contains(log, "26000") {
+					t.Errorf("prepared statements were lost or met twice:\n%s", log)
+				}
+			}
+			w.value(`select count(*) || ' of ' || count(distinct id) from event`, "9000 of 9000")
+			w.value(`select count(*) from dead_letter`, "0")
+			w.account()
+		})
+	}
 }
 
 // Proves that a pooler which is set up in a way that cannot work is named at the
@@ -105,7 +144,7 @@ func TestCasePoolerRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, server := newServerWorld(t, "testdata/cases/D07")
-			w.env["DATABASE_URL"] = w.startPooler(server, c.limits) + c.query
+			w.env["DATABASE_URL"] = w.startPooler(server, c.limits, 0) + c.query
 			got := w.run("run", w.file("pipeline.yaml"), "--to-end")
 			if got.code != exitFault || !strings.Contains(got.complaints(), c.says) || strings.Contains(got.stderr, "will try again") {
 				t.Errorf("it exits with %d and says, instead of %q:\n%s", got.code, c.says, got.stderr)
@@ -118,7 +157,7 @@ func TestCasePoolerRefused(t *testing.T) {
 // stranger (case D10), and that nothing is left behind.
 func TestCasePoolerMigrate(t *testing.T) {
 	w, server := newServerWorld(t, "testdata/cases/D07")
-	w.env["DATABASE_URL"] = w.startPooler(server, sessionLimits)
+	w.env["DATABASE_URL"] = w.startPooler(server, sessionLimits, 0)
 	got := w.run("migrate", "up", w.file("pipeline.yaml"))
 	if got.code != exitFault || !strings.Contains(got.complaints(), "connect to the server itself") {
 		t.Errorf("it exits with %d:\n%s", got.code, got.stderr)
