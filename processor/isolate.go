@@ -134,18 +134,52 @@ func (a *attempt) sift(ctx context.Context, tx pgx.Tx, piece []int) error {
 		return err
 	}
 	faults := faultsOf(err)
-	rest := slices.DeleteFunc(slices.Clone(piece), func(n int) bool { return blames(faults, a.records[n]) })
+	own := slices.DeleteFunc(slices.Clone(faults), dependent)
+	rest := slices.DeleteFunc(slices.Clone(piece), func(n int) bool { return blames(own, a.records[n]) })
+	first := slices.IndexFunc(piece, func(n int) bool { return blames(faults, a.records[n]) })
 	switch {
-	case len(rest) < len(piece): // the error names some of the piece
-		if err := a.reject(faults); err != nil {
+	case len(rest) < len(piece): // whatever the others are
+		if err := a.reject(own); err != nil {
 			return err
 		}
 		return a.sift(ctx, tx, rest)
+	case len(piece) == 1 && first == 0:
+		return a.reject(faults)
 	case len(piece) == 1:
 		a.searched++
 		return a.reject([]*schema.Fault{faultOf(err, a.records[piece[0]])})
+	case first >= 0:
+		return a.inOrder(ctx, tx, piece[:first], piece[first:first+1], piece[first+1:])
 	}
 	return a.halve(ctx, tx, piece)
+}
+
+// inOrder sifts pieces one after the other: a message that is at fault because of
+// what stands before it is judged when that is known to stay.
+func (a *attempt) inOrder(ctx context.Context, tx pgx.Tx, pieces ...[]int) error {
+	for _, piece := range pieces {
+		if err := a.sift(ctx, tx, piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dependent reports whether a fault may not be the message's own after all: a
+// balance that does not suffice, a row that is met, a handler's refusal can be
+// the doing of a message before it that is about to be set aside itself. What is
+// wrong with a value is wrong whatever stands before it.
+func dependent(f *schema.Fault) bool {
+	if _, server := errors.AsType[*pgconn.PgError](f.Err); server {
+		return true
+	}
+	switch f.Reason {
+	case schema.ReasonDecode, schema.ReasonKeyMissing, schema.ReasonKeyInvalid, schema.ReasonTombstone,
+		schema.ReasonValueType, schema.ReasonValueRange, schema.ReasonTooLarge:
+		return false
+	default:
+		return true
+	}
 }
 
 // halve sifts the halves of a piece that was refused. Where the first one is

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -262,15 +263,15 @@ func (w *worker) pass(intake, work context.Context, b *batch) error {
 
 // withoutFault says how to go on with a batch in which messages have a fault of
 // their own: without them, where they are known; in isolation, where they are
-// not. A fault at which the partition is to halt is returned instead.
+// not, or where it may be another's doing. A fault at which the partition is to halt is returned instead.
 func (w *worker) withoutFault(b *batch, err error) (*batch, *schema.Fault) {
 	faults := faultsOf(err)
+	if !b.isolate && (len(faults) == 0 || w.e.policy.OnError != HaltPartition && slices.ContainsFunc(faults, dependent)) {
+		isolated := *b
+		isolated.isolate = true
+		return &isolated, nil
+	}
 	if len(faults) == 0 {
-		if !b.isolate {
-			isolated := *b
-			isolated.isolate = true
-			return &isolated, nil
-		}
 		// COMMIT itself was refused, although each message had passed alone.
 		var first *schema.Record
 		if len(b.records) > 0 {
