@@ -72,11 +72,15 @@ func newWorld(tb testing.TB, partitions int32, topicConfigs ...string) *world {
 
 func newWorldOn(tb testing.TB, client *processortest.Client, partitions int32, topicConfigs ...string) *world {
 	tb.Helper()
-	name := strings.NewReplacer("/", "-", " ", "-").Replace(tb.Name())
-	w := &world{Client: client, tb: tb, db: tablestest.New(tb), topic: name, group: name}
+	w := &world{Client: client, tb: tb, db: tablestest.New(tb), topic: topicName(tb), group: topicName(tb)}
 	w.CreateTopic(tb, w.topic, partitions, topicConfigs...)
 	w.db.Exec(appended)
 	return w
+}
+
+// topicName is the test's name as a broker takes it.
+func topicName(tb testing.TB) string {
+	return strings.NewReplacer("/", "-", " ", "-").Replace(tb.Name())
 }
 
 // config reads the world's topic as its group, with quick timeouts.

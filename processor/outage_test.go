@@ -23,7 +23,8 @@ import (
 func newWorldOnServer(tb testing.TB, partitions int32, change ...func(*embedded.Options)) (*world, *embedded.Server) {
 	tb.Helper()
 	server := tablestest.Server(tb, change...)
-	w := &world{Client: newClient(tb), tb: tb, db: tablestest.New(tb, tablestest.OnServer(server.URL("postgres"))), topic: tb.Name(), group: tb.Name()}
+	db := tablestest.New(tb, tablestest.OnServer(server.URL("postgres")))
+	w := &world{Client: newClient(tb), tb: tb, db: db, topic: topicName(tb), group: topicName(tb)}
 	w.CreateTopic(tb, w.topic, partitions)
 	w.db.Exec(appended)
 	return w, server

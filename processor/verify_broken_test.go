@@ -185,3 +185,27 @@ func TestVerifyRefusesOutside(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Proves that what hangs on the order of a map in Go is named, which two runs of
+// the same records show.
+func TestVerifyNamesMapOrder(t *testing.T) {
+	w := newVerifyWorld(t)
+	w.db.Exec("create table ranked (id text primary key, rank int not null)")
+	sink := paymentSinkFunc(func(ctx context.Context, tx pgx.Tx, batch []schema.Message[payment]) error {
+		byID := map[string]bool{}
+		for _, m := range batch {
+			byID[m.Body.id] = true
+		}
+		rank := 0
+		for id := range byID {
+			rank++
+			if _, err := tx.Exec(ctx, "insert into ranked values ($1, $2)", id, rank); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	v := w.verify(newProcessor(t, w.quiet(), payments(sink)), processor.VerifyOptions{Tables: []string{"ranked"}})
+	caught(t, v, processor.ProofHiddenInput, "ranked.rank: it is another one in each run (random(), gen_random_uuid(), a clock, the order of a map in Go)")
+	proven(t, v, processor.ProofAgain, processor.ProofResume)
+}

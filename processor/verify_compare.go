@@ -20,10 +20,14 @@ type difference struct {
 }
 
 // ledgerState are the ledger's tables that belong to the effects, with the
-// columns that no two runs share.
+// columns that are not compared: of a dead letter it counts which record it is,
+// and of a record with two faults either may be told.
 var ledgerState = map[string][]string{
 	"processed_message": {"processed_at"},
-	"dead_letter":       {"id", "created_at", "detail"},
+	"dead_letter": {
+		"id", "created_at", "reason", "detail", "column_name", "sqlstate", "constraint_name", "consumer_group", "topic_id", "handler", "headers",
+		"record_key", "record_value", "value_size", "record_time", "state", "resolved_at", "resolution", "fixed_value",
+	},
 }
 
 // excludedByName are the columns of a table that the caller has excluded.

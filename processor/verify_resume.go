@@ -153,4 +153,4 @@ func (v *verification) order(ctx context.Context) error {
 	return nil
 }
 
-const orderRemedy = "the last of several messages wins, whichever that is: give messages of one row the same record key, or let a version decide (upsert.version); a column that takes the offset differs by itself and may be excluded (--exclude)"
+const orderRemedy = "what a message does depends on which came before it (the last one wins, or an account must not be overdrawn): give messages of one row the same record key, or let a version decide (upsert.version); a column that takes the offset differs by itself and may be excluded (--exclude)"

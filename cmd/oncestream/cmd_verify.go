@@ -50,7 +50,8 @@ It takes the last records of the topic (--records), or what --from and --to boun
 Tables are found by their bare names. Those that the sinks write to are copied
 without rows, and tables that their foreign keys refer to with them; a pipeline
 with a statement of its own (sql) has all tables of the search path copied, unless
---tables names them. Where effects depend on what is in a table, say --with-rows.
+--tables or --with-rows name those that it needs. Where effects depend on what is
+in a table, say --with-rows.
 
 It exits with 0 where all is proven, with 3 where something is not.`,
 		Example: `  oncestream verify payments.yaml
@@ -108,7 +109,7 @@ func (a *app) verify(ctx context.Context, c *config, file string, v *verifyFlags
 		}
 		return err
 	}
-	if !c.hasStatement() || len(v.opts.Tables) > 0 {
+	if !c.hasStatement() || len(v.opts.Tables)+len(v.opts.WithRows) > 0 {
 		v.opts.Tables = append(targets, v.opts.Tables...)
 	}
 	r, err := v.bounds(ctx, c.engine.Kafka)

@@ -53,7 +53,7 @@ func TestConfigExample(t *testing.T) {
 		Group: "payments",
 		Kafka: processor.Kafka{
 			Brokers: []string{"127.0.0.1:9092"}, Topic: "payments", Start: processor.Start{At: "earliest"},
-			Balancer: "cooperative-sticky", SessionTimeout: 10 * time.Second,
+			GroupProtocol: "classic", Balancer: "cooperative-sticky", InstanceID: "auto", SessionTimeout: 6 * time.Second,
 		},
 		Postgres: processor.Postgres{
 			URL: "postgres://db/app", Schema: "oncestream", Concurrency: 4,

@@ -83,17 +83,23 @@ func kafkaFields(k *processor.Kafka, t *tlsFiles) []field {
 			doc: "Whether records of open and aborted Kafka transactions are read too.",
 		},
 		{
+			path: "kafka.group_protocol", value: &k.GroupProtocol, def: "classic", choices: []string{"classic", "consumer"},
+			doc: "How the group agrees on who reads what. `consumer` (KIP-848) leaves that to the brokers, which must be Kafka 4.0 or later, better 4.3. " +
+				"Their settings then say how soon others take over: heartbeats (`group.consumer.heartbeat.interval.ms`, 5 s) and session timeout (`group.consumer.session.timeout.ms`, 45 s).",
+		},
+		{
 			path: "kafka.balancer", value: &k.Balancer, def: "cooperative-sticky",
 			choices: []string{"cooperative-sticky", "range", "roundrobin", "sticky"},
-			doc:     "How the group shares its partitions. All members must have the same.",
+			doc:     "How the group shares its partitions. All members must have the same. With `consumer`, `range` is the brokers' range assignor, the sticky ones are the uniform assignor.",
 		},
 		{
-			path: "kafka.instance_id", value: &k.InstanceID, noDefault: "a dynamic member", flag: "instance-id", env: "ONCESTREAM_INSTANCE_ID",
-			doc: "Makes this process a static member (KIP-345): a restart within the session timeout keeps its partitions. It must differ between the processes of a group.",
+			path: "kafka.instance_id", value: &k.InstanceID, def: "auto", flag: "instance-id", env: "ONCESTREAM_INSTANCE_ID",
+			doc: "Makes this process a static member (KIP-345), which has its partitions back at once when it is killed and started again. " +
+				"`auto`: the name of the host or pod and a number of its own, held by a lock in the folder for temporary files; `none`: a dynamic member; anything else must differ between the processes of a group.",
 		},
 		{
-			path: "kafka.session_timeout", value: &k.SessionTimeout, def: "10s",
-			doc: "How long the group waits for a silent member before its partitions move.",
+			path: "kafka.session_timeout", value: &k.SessionTimeout, def: "6s",
+			doc: "How long the group waits for a silent member before its partitions move (`classic` only). Brokers accept 6 s and more unless configured otherwise.",
 		},
 		{
 			path: "kafka.tls.ca", value: &t.ca, noDefault: "the system's",
