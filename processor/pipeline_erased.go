@@ -36,6 +36,8 @@ type messages interface {
 	// suspects are those of the places that the sink suspects, by their number;
 	// ok says that the sink can tell.
 	suspects(ctx context.Context, tx pgx.Tx, places []int) (numbers []int, ok bool, err error)
+	// key is the idempotency key of the message at the place.
+	key(place int) schema.Key
 	// duplicate tells the pipeline of a duplicate.
 	duplicate(ctx context.Context, tx pgx.Tx, place int, d Duplicate) error
 }
@@ -159,6 +161,8 @@ func (t *typedMessages[T]) suspects(ctx context.Context, tx pgx.Tx, places []int
 	}
 	return numbers, true, nil
 }
+
+func (t *typedMessages[T]) key(place int) schema.Key { return t.list[place].ID }
 
 func (t *typedMessages[T]) duplicate(ctx context.Context, tx pgx.Tx, place int, d Duplicate) (err error) {
 	m := t.list[place]

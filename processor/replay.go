@@ -2,7 +2,6 @@ package processor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/oncestream/oncestream/offsets"
 	"github.com/oncestream/oncestream/schema"
+	"github.com/oncestream/oncestream/schema/tables"
 )
 
 // Replay reads a range again under the same handler and expects that every key
@@ -20,6 +20,9 @@ import (
 // joined; the pipeline may be running meanwhile. A range that begins at or below
 // the floor of a partition, up to which keys were purged, is refused. What a
 // person has skipped is counted, and expected to have had no effect.
+//
+// The effects of what is new are written and measured before they are rolled back:
+// the report says what would change in which table.
 func (p *Processor) Replay(ctx context.Context, r Range) (Report, error) {
 	pool, ledger, err := p.open(ctx)
 	if err != nil {
@@ -30,7 +33,7 @@ func (p *Processor) Replay(ctx context.Context, r Range) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	spans, err := r.spans(p.cfg.Kafka.Topic, progress)
+	spans, err := r.resolve(ctx, p.cfg.Kafka, progress)
 	if err != nil {
 		return Report{}, err
 	}
@@ -50,8 +53,11 @@ func (p *Processor) Replay(ctx context.Context, r Range) (Report, error) {
 		return Report{}, err
 	}
 	defer source.close()
-	replay := &replay{p: p, pool: pool, ledger: ledger, aside: aside, skipped: skipped, fresh: map[[16]byte]bool{}}
-	replay.report.Partitions = spans
+	replay := &replay{
+		p: p, pool: pool, ledger: ledger, aside: aside, skipped: skipped,
+		fresh: map[[16]byte]bool{}, changes: map[tables.Name]tables.Activity{},
+	}
+	replay.report.Partitions, replay.report.Compacted = spans, p.recognise(ctx)
 	for !source.done() {
 		partition, chunks, err := source.next(ctx)
 		if err != nil {
@@ -64,59 +70,12 @@ func (p *Processor) Replay(ctx context.Context, r Range) (Report, error) {
 			r.Progress(source.progress())
 		}
 	}
+	replay.report.Changes = replay.changed()
 	if replay.report.Fresh > 0 {
 		// Keys may have been purged meanwhile.
 		err = r.aboveFloors(ctx, pool, ledger, p.cfg.Kafka.Topic, spans)
 	}
 	return replay.report, err
-}
-
-// spans resolves the range against what the group has read.
-func (r Range) spans(topic string, progress []offsets.Progress) ([]RangeReport, error) {
-	var spans []RangeReport
-	known := map[int32]bool{}
-	for _, p := range progress {
-		known[p.Partition] = true
-		s := RangeReport{Partition: p.Partition, From: p.First, To: p.Next}
-		if from, ok := r.From[p.Partition]; ok {
-			s.From = max(s.From, from)
-		}
-		if to, ok := r.To[p.Partition]; ok {
-			s.To = min(s.To, to)
-		}
-		if s.From < s.To {
-			spans = append(spans, s)
-		}
-	}
-	if len(progress) == 0 {
-		return nil, fmt.Errorf("processor: replay %s: the group has read nothing of it yet", topic)
-	}
-	for _, bound := range []map[int32]int64{r.From, r.To} {
-		for p := range bound {
-			if !known[p] {
-				return nil, fmt.Errorf("processor: replay %s/%d: the group has no position in this partition", topic, p)
-			}
-		}
-	}
-	return spans, nil
-}
-
-// aboveFloors refuses a range in which keys were purged: that one is missing
-// would say nothing of its effect.
-func (r Range) aboveFloors(ctx context.Context, db offsets.DB, ledger *offsets.Ledger, topic string, spans []RangeReport) error {
-	if r.BeyondFloor {
-		return nil
-	}
-	floors, err := ledger.Floors(ctx, db)
-	errs := []error{err}
-	for _, f := range floors {
-		i := slices.IndexFunc(spans, func(s RangeReport) bool { return s.Partition == f.Partition && s.From <= f.Offset })
-		if i >= 0 {
-			errs = append(errs, fmt.Errorf("processor: replay %s/%d@%d: keys up to offset %d were purged, so that a missing one says nothing; "+
-				"begin at %d, or set Range.BeyondFloor (--beyond-floor)", topic, f.Partition, spans[i].From, f.Offset, f.Offset+1))
-		}
-	}
-	return errors.Join(errs...)
 }
 
 // replay is one run of Replay.
@@ -130,6 +89,8 @@ type replay struct {
 	aside map[offsets.At]bool
 	// skipped are the positions that a person has left out.
 	skipped []offsets.Span
+	// changes are what the new effects have written.
+	changes map[tables.Name]tables.Activity
 	// fresh holds the keys that were new: as nothing is committed, they would
 	// be new again each time they come.
 	fresh map[[16]byte]bool
@@ -142,7 +103,7 @@ func (r *replay) batch(ctx context.Context, partition int32, chunks []chunk) err
 		return fmt.Errorf("processor: replay %s/%d@%d: %w", r.p.cfg.Kafka.Topic, partition, b.to.Next, b.ends)
 	}
 	if len(b.records) > 0 {
-		if err := r.transact(ctx, b); err != nil {
+		if err := r.persist(ctx, b); err != nil {
 			return fmt.Errorf("processor: replay %s: %w", b.records[0].Position(), err)
 		}
 	}
@@ -152,37 +113,6 @@ func (r *replay) batch(ctx context.Context, partition int32, chunks []chunk) err
 		}
 	}
 	r.count(partition, int(b.to.Records))
-	return nil
-}
-
-// transact is the batch transaction without its advance and with a rollback.
-func (r *replay) transact(ctx context.Context, b *batch) error {
-	tx, err := r.pool.Begin(ctx)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // nothing of this transaction is to stay
-	admissions, err := r.ledger.Admit(ctx, tx, b.entries)
-	if err != nil {
-		return err
-	}
-	fresh := r.judge(b, admissions)
-	if err := r.tell(ctx, tx, b, admissions); err != nil {
-		return err
-	}
-	if len(fresh) == 0 {
-		return nil
-	}
-	err = pgx.BeginFunc(ctx, tx, func(savepoint pgx.Tx) error {
-		_, err := b.messages.apply(ctx, ownedTx{savepoint}, b.pick(fresh))
-		return err
-	})
-	if err != nil && classify(err) != ownFault {
-		return err
-	}
-	if err != nil {
-		r.fault(faultOf(err, nil))
-	}
 	return nil
 }
 
@@ -202,9 +132,20 @@ func (r *replay) tell(ctx context.Context, tx pgx.Tx, b *batch, admissions []off
 	return nil
 }
 
-// judge counts the admissions and returns the messages that are new.
-func (r *replay) judge(b *batch, admissions []offsets.Admission) []int {
-	var fresh []int
+// judge returns the messages that are new. Those that were set aside when they
+// were read first, or that a person has left out, are not among them. It counts
+// nothing yet: the batch may be tried again.
+func (r *replay) judge(b *batch, admissions []offsets.Admission) (fresh []int) {
+	for i := range admissions {
+		if admissions[i].Outcome == offsets.Fresh && !r.fresh[b.entries[i].Key] && !r.setAside(b.records[i]) && !r.skips(b.records[i]) {
+			fresh = append(fresh, i)
+		}
+	}
+	return fresh
+}
+
+// account counts what has become of a batch.
+func (r *replay) account(b *batch, admissions []offsets.Admission) {
 	for i := range admissions {
 		switch a := &admissions[i]; {
 		case a.Outcome != offsets.Duplicate && (r.known(b.records[i]) || r.leftOut(b.records[i])):
@@ -212,29 +153,36 @@ func (r *replay) judge(b *batch, admissions []offsets.Admission) []int {
 			r.fault(b.conflict(i, a))
 		case a.Outcome == offsets.Fresh && !r.fresh[b.entries[i].Key]:
 			r.fresh[b.entries[i].Key] = true
-			r.fresher(b.records[i])
-			fresh = append(fresh, i)
+			r.fresher(b.records[i], b.messages.key(b.places[i]))
 		default:
 			r.report.Duplicates++
 		}
 	}
-	return fresh
+}
+
+func (r *replay) setAside(record *schema.Record) bool {
+	return r.aside[offsets.At{Partition: record.Partition, Offset: record.Offset}]
 }
 
 // known counts a record that is a dead letter.
 func (r *replay) known(record *schema.Record) bool {
-	aside := r.aside[offsets.At{Partition: record.Partition, Offset: record.Offset}]
+	aside := r.setAside(record)
 	if aside {
 		r.report.DeadLetters++
 	}
 	return aside
 }
 
-// leftOut counts a record that a person has left out.
-func (r *replay) leftOut(record *schema.Record) bool {
-	left := slices.ContainsFunc(r.skipped, func(s offsets.Span) bool {
+// skips reports whether a person has left the record out.
+func (r *replay) skips(record *schema.Record) bool {
+	return slices.ContainsFunc(r.skipped, func(s offsets.Span) bool {
 		return s.Partition == record.Partition && s.From <= record.Offset && record.Offset < s.To
 	})
+}
+
+// leftOut counts a record that a person has left out.
+func (r *replay) leftOut(record *schema.Record) bool {
+	left := r.skips(record)
 	if left {
 		r.report.LeftOut++
 	}
@@ -257,12 +205,12 @@ func (r *replay) span(partition int32) *RangeReport {
 	return nil
 }
 
-func (r *replay) fresher(record *schema.Record) {
+func (r *replay) fresher(record *schema.Record, key schema.Key) {
 	r.report.Fresh++
 	if s := r.span(record.Partition); s != nil {
 		s.Fresh++
 	}
-	r.example(Example{Position: record.Position(), Reason: ReasonNew, Detail: "its key has had no effect under handler " + r.p.handler})
+	r.example(Example{Position: record.Position(), Key: key.String(), Reason: ReasonNew, Detail: "its key has had no effect under handler " + r.p.handler})
 }
 
 func (r *replay) fault(f *schema.Fault) {

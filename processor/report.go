@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/oncestream/oncestream/schema"
+	"github.com/oncestream/oncestream/schema/tables"
 )
 
 // Range is a part of a topic. The zero Range is all that the group has read:
@@ -15,6 +16,11 @@ type Range struct {
 	// BeyondFloor allows a range that begins where keys were purged: their
 	// records show as new, although they had their effect.
 	BeyondFloor bool
+	// ToEnd goes on to the end of the log instead of to the stored position: what
+	// the group has not read yet shows as new. A partition that it has not begun,
+	// or whose beginning the log has forgotten, is then read from what the log
+	// holds. Defaults to false.
+	ToEnd bool
 	// Progress, if set, is told now and then how many of the range's offsets
 	// are done.
 	Progress func(done, total int64)
@@ -36,6 +42,13 @@ type Report struct {
 	Partitions []RangeReport
 	// Examples are the first few of the records that were new or at fault.
 	Examples []Example
+	// Changes are what the effects of the new records have written before they
+	// were rolled back, by table: also what triggers did. A batch sees the live
+	// tables, not the effects of the batches before it.
+	Changes []tables.Activity
+	// Compacted says that the topic forgets records that have later ones of the
+	// same record key: that nothing is new then proves nothing of those forgotten.
+	Compacted bool
 }
 
 // RangeReport is what was read of one partition: the offsets [From, To).
@@ -50,7 +63,8 @@ type RangeReport struct {
 // Example is a record that a replay did not expect.
 type Example struct {
 	Position string
-	Key      string
+	// Key is the idempotency key of a record that is new.
+	Key string
 	// Reason is "new", or the code of the fault.
 	Reason schema.Reason
 	Detail string

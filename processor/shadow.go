@@ -204,7 +204,7 @@ func (s *shadow) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.recognise(ctx)
+	s.report.Compacted = s.p.recognise(ctx)
 	if err := s.makeSchemas(ctx); err != nil {
 		return err
 	}
@@ -217,12 +217,14 @@ func (s *shadow) run(ctx context.Context) error {
 	return s.compare(ctx)
 }
 
-// recognise finds out whether the topic is a history at all.
-func (s *shadow) recognise(ctx context.Context) {
-	var err error
-	if s.report.Compacted, err = s.p.cfg.Kafka.compacted(ctx); err != nil {
-		s.p.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "whether the topic is compacted, and so no history, is not known", slog.Any("reason", err))
+// recognise reports whether the topic is compacted. Where it cannot be asked, it
+// says so in the log.
+func (p *Processor) recognise(ctx context.Context) bool {
+	compacted, err := p.cfg.Kafka.compacted(ctx)
+	if err != nil {
+		p.cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "whether the topic is compacted, and so no history, is not known", slog.Any("reason", err))
 	}
+	return compacted
 }
 
 // makeSchemas makes the shadow's tables and its ledger.

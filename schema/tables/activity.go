@@ -22,6 +22,14 @@ func (a Activity) Since(earlier Activity) Activity {
 	return a
 }
 
+// Plus adds up what was written.
+func (a Activity) Plus(more Activity) Activity {
+	a.Inserted += more.Inserted
+	a.Updated += more.Updated
+	a.Deleted += more.Deleted
+	return a
+}
+
 // None reports whether nothing was written.
 func (a Activity) None() bool { return a.Inserted == 0 && a.Updated == 0 && a.Deleted == 0 }
 
