@@ -13,6 +13,11 @@ type Span struct {
 	From, To  int64
 }
 
+// Holds reports whether the offset of the partition is among them.
+func (s Span) Holds(partition int32, offset int64) bool {
+	return s.Partition == partition && s.From <= offset && offset < s.To
+}
+
 const sqlMoves = `
 select partition, action, old_offset, new_offset
 from $offset_change

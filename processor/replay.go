@@ -175,9 +175,7 @@ func (r *replay) known(record *schema.Record) bool {
 
 // skips reports whether a person has left the record out.
 func (r *replay) skips(record *schema.Record) bool {
-	return slices.ContainsFunc(r.skipped, func(s offsets.Span) bool {
-		return s.Partition == record.Partition && s.From <= record.Offset && record.Offset < s.To
-	})
+	return slices.ContainsFunc(r.skipped, func(s offsets.Span) bool { return s.Holds(record.Partition, record.Offset) })
 }
 
 // leftOut counts a record that a person has left out.

@@ -119,6 +119,7 @@ type shadow struct {
 	pool    *pgxpool.Pool
 	engine  *engine
 	workers map[int32]*worker // by partition
+	skipped []offsets.Span    // what a person has left out
 	made    bool              // the schemas are ours
 	report  ShadowReport
 }

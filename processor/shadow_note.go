@@ -11,10 +11,9 @@ import (
 
 // note writes down what the live ledger knows of why its tables may differ.
 func (s *shadow) note(ctx context.Context, tx pgx.Tx, progress []offsets.Progress) error {
-	var before, skipped, rewound int64
+	var before, rewound int64
 	for i := range progress {
 		p := &progress[i]
-		skipped += p.Skipped
 		if n := s.span(p.Partition); n >= 0 {
 			before += s.report.Partitions[n].From - p.First
 			rewound += max(0, s.report.Partitions[n].To-p.Next)
@@ -26,7 +25,7 @@ func (s *shadow) note(ctx context.Context, tx pgx.Tx, progress []offsets.Progres
 		}
 	}
 	say(before, "%d offsets that the group has read come before the range: rows of their records are extra")
-	say(skipped, "%d offsets were skipped by a person: rows of their records are missing")
+	say(s.report.Skipped, "%d records were skipped by a person, and are not rebuilt")
 	say(rewound, "%d offsets were set back by a person while this ran: what was read of them is not in the ledger any more")
 	if s.report.Compacted {
 		s.report.Notes = append(s.report.Notes, compactedNote)

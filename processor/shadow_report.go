@@ -16,6 +16,8 @@ type ShadowReport struct {
 	// Records is how many were read, Effects how many of them had their effect in
 	// the shadow, Duplicates and DeadLetters how many had none.
 	Records, Effects, Duplicates, DeadLetters int64
+	// Skipped is how many records were not rebuilt because a person has skipped them.
+	Skipped int64
 	// Reasons counts the shadow's dead letters by their reason.
 	Reasons []offsets.DeadLetterCount
 	// Advanced is how many offsets the live processor has passed while the shadow

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/oncestream/oncestream/offsets"
+	"github.com/oncestream/oncestream/schema"
 )
 
 // forShadow returns the processor with the settings of the shadow. All that the
@@ -60,6 +62,9 @@ func (s *shadow) replay(ctx context.Context, spans []RangeReport) error {
 	}
 	defer source.close()
 	s.topic, s.engine.identity = source.topic, source.topic.identity()
+	if s.skipped, err = s.ledger.LeftOut(ctx, s.conn); err != nil {
+		return err
+	}
 	for _, span := range spans {
 		if err := s.serve(ctx, span); err != nil {
 			return err
@@ -129,7 +134,7 @@ func (s *shadow) span(partition int32) int {
 // pass handles the records of a chunk, as many at once as a batch may have.
 func (s *shadow) pass(ctx context.Context, w *worker, c chunk) error {
 	pause := s.at.cfg.Retry.newBackOff()
-	for rest := s.cut(c); len(rest) > 0; {
+	for rest := s.cut(s.withoutSkipped(c)); len(rest) > 0; {
 		b, left := newBatch(ctx, s.at.decoder, false, rest[:1])
 		rest = append(left, rest[1:]...)
 		if err := w.handle(ctx, ctx, b); err != nil {
@@ -142,6 +147,16 @@ func (s *shadow) pass(ctx context.Context, w *worker, c chunk) error {
 		}
 	}
 	return nil
+}
+
+// withoutSkipped leaves out what a person has left out of the live tables.
+func (s *shadow) withoutSkipped(c chunk) chunk {
+	all := len(c.records)
+	c.records = slices.DeleteFunc(c.records, func(r schema.Record) bool {
+		return slices.ContainsFunc(s.skipped, func(span offsets.Span) bool { return span.Holds(r.Partition, r.Offset) })
+	})
+	s.report.Skipped += int64(all - len(c.records))
+	return c
 }
 
 // cut makes pieces of a chunk that are no larger than a batch.

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/oncestream/oncestream/offsets"
 	"github.com/oncestream/oncestream/processor"
 	"github.com/oncestream/oncestream/processor/processortest"
 	"github.com/oncestream/oncestream/schema"
@@ -359,5 +361,54 @@ func TestShadowOptions(t *testing.T) {
 	}
 	if got := w.scratches(name); got != "" {
 		t.Errorf("schemas: %s", got)
+	}
+}
+
+// Proves that what a person has skipped is not rebuilt: it is no difference, and
+// is told.
+func TestShadowSkipped(t *testing.T) {
+	w := newWorld(t, 1)
+	w.db.Exec(bookkeeping)
+	w.produce(0, numbered("m", 20)...)
+	toEnd(t, newProcessor(t, w.config(), texts(bookSink)))
+	ledger := offsets.New(offsets.Options{Schema: w.db.Schema, Group: w.group, Topic: w.topic, Handler: w.group})
+	w.produce(0, schema.Record{Value: []byte("n1")}, schema.Record{Value: []byte("n2")}, schema.Record{Value: []byte("n3")})
+	_, err := ledger.Apply(t.Context(), w.db.Pool, []offsets.Change{{Action: offsets.Skip, To: 22}}, offsets.Note{By: "test", Reason: "test"}, time.Second)
+	must(t, err)
+	toEnd(t, newProcessor(t, w.config(), texts(bookSink)))
+	r := w.shadowed(newProcessor(t, w.config(), texts(bookSink)), processor.ShadowOptions{Schema: w.shadowName()})
+	if !r.Clean() || r.Skipped != 2 || r.Effects != 21 || !strings.Contains(strings.Join(r.Notes, "\n"), "2 records were skipped by a person") {
+		t.Errorf("%v, %d skipped, %q", r, r.Skipped, r.Notes)
+	}
+}
+
+// Proves that a replay tells what new records would change, in which tables and by
+// which keys, that it changes nothing, and that of what was read it has nothing to
+// tell.
+func TestReplayChanges(t *testing.T) {
+	w := newWorld(t, 1)
+	w.db.Exec(bookkeeping)
+	w.produce(0, numbered("m", 20)...)
+	p := newProcessor(t, w.config(), texts(bookSink))
+	toEnd(t, p)
+	if r := replayed(t, p); len(r.Changes) != 0 {
+		t.Errorf("a replay of what was read would change %v", r.Changes)
+	}
+	w.produce(0, schema.Record{Value: []byte("n1")}, schema.Record{Value: []byte("bad1")}, schema.Record{Value: []byte("m21")}, schema.Record{Value: []byte("m3")})
+	before := w.db.Value("select (select sum(hashtext(b::text)) from booking b) || ' ' || (select count(*) from audit)")
+	r, err := p.Replay(t.Context(), processor.Range{ToEnd: true})
+	must(t, err)
+	var changes []string
+	for _, c := range r.Changes {
+		changes = append(changes, fmt.Sprintf("%s %d %d %d", c.Table.Table, c.Inserted, c.Updated, c.Deleted))
+	}
+	if got, want := strings.Join(changes, ", "), "audit 2 0 0, booking 2 0 0, daily_low 2 0 0, total 1 1 0"; got != want {
+		t.Errorf("would change %s, want %s", got, want)
+	}
+	if r.Fresh != 3 || r.Faults != 1 || r.Duplicates != 21 || r.Examples[0].Key == "" {
+		t.Errorf("%v %+v", r, r.Examples)
+	}
+	if after := w.db.Value("select (select sum(hashtext(b::text)) from booking b) || ' ' || (select count(*) from audit)"); after != before {
+		t.Errorf("the tables were %s and are %s", before, after)
 	}
 }
