@@ -191,11 +191,12 @@ const (
 // DeadLetterCount is how many dead letters have a name in common.
 type DeadLetterCount struct {
 	// Name is the reason, the column, the constraint or the partition.
-	Name  string
-	Count int64
+	Name  string `json:"name"`
+	Count int64  `json:"count"`
 	// Oldest and Newest are when the first and the last of them were set aside,
 	// by the database's clock.
-	Oldest, Newest time.Time
+	Oldest time.Time `json:"oldest"`
+	Newest time.Time `json:"newest"`
 }
 
 const sqlCountDeadLetters = `

@@ -30,44 +30,47 @@ type Range struct {
 type Report struct {
 	// Records is how many were read, Duplicates how many of them had their
 	// effect already, Fresh how many had not: a replay expects none.
-	Records, Duplicates, Fresh int64
+	Records    int64 `json:"records"`
+	Duplicates int64 `json:"duplicates"`
+	Fresh      int64 `json:"fresh"`
 	// DeadLetters is how many were set aside when they were read first.
-	DeadLetters int64
+	DeadLetters int64 `json:"dead_letters"`
 	// LeftOut is how many had no effect because a person has skipped them.
-	LeftOut int64
+	LeftOut int64 `json:"left_out"`
 	// Faults is how many others could not be decoded or keyed, or reuse a key
 	// for another payload.
-	Faults int64
+	Faults int64 `json:"faults"`
 	// Partitions is what was read of each partition.
-	Partitions []RangeReport
+	Partitions []RangeReport `json:"partitions"`
 	// Examples are the first few of the records that were new or at fault.
-	Examples []Example
+	Examples []Example `json:"examples"`
 	// Changes are what the effects of the new records have written before they
 	// were rolled back, by table: also what triggers did. A batch sees the live
 	// tables, not the effects of the batches before it.
-	Changes []tables.Activity
+	Changes []tables.Activity `json:"changes"`
 	// Compacted says that the topic forgets records that have later ones of the
 	// same record key: that nothing is new then proves nothing of those forgotten.
-	Compacted bool
+	Compacted bool `json:"compacted"`
 }
 
 // RangeReport is what was read of one partition: the offsets [From, To).
 type RangeReport struct {
-	Partition int32
-	From, To  int64
-	Records   int64
+	Partition int32 `json:"partition"`
+	From      int64 `json:"from"`
+	To        int64 `json:"to"`
+	Records   int64 `json:"records"`
 	// Fresh is how many had no effect yet.
-	Fresh int64
+	Fresh int64 `json:"fresh"`
 }
 
 // Example is a record that a replay did not expect.
 type Example struct {
-	Position string
+	Position string `json:"position"`
 	// Key is the idempotency key of a record that is new.
-	Key string
+	Key string `json:"key"`
 	// Reason is "new", or the code of the fault.
-	Reason schema.Reason
-	Detail string
+	Reason schema.Reason `json:"reason"`
+	Detail string        `json:"detail"`
 }
 
 // ReasonNew is the Reason of an example whose key had no effect yet.

@@ -10,29 +10,32 @@ import (
 // ShadowReport is what came of a shadow replay.
 type ShadowReport struct {
 	// Schema holds what was rebuilt; with "_ledger" behind it, its ledger.
-	Schema string
+	Schema string `json:"schema"`
 	// Partitions is what was read of each partition; Fresh counts effects.
-	Partitions []RangeReport
+	Partitions []RangeReport `json:"partitions"`
 	// Records is how many were read, Effects how many of them had their effect in
 	// the shadow, Duplicates and DeadLetters how many had none.
-	Records, Effects, Duplicates, DeadLetters int64
+	Records     int64 `json:"records"`
+	Effects     int64 `json:"effects"`
+	Duplicates  int64 `json:"duplicates"`
+	DeadLetters int64 `json:"dead_letters"`
 	// Skipped is how many records were not rebuilt because a person has skipped them.
-	Skipped int64
+	Skipped int64 `json:"skipped"`
 	// Reasons counts the shadow's dead letters by their reason.
-	Reasons []offsets.DeadLetterCount
+	Reasons []offsets.DeadLetterCount `json:"reasons"`
 	// Advanced is how many offsets the live processor has passed while the shadow
 	// was rebuilt; they were rebuilt too.
-	Advanced int64
+	Advanced int64 `json:"advanced"`
 	// Compacted says that the topic forgets records that have later ones of the
 	// same record key, and so is no history: differences are to be expected.
-	Compacted bool
+	Compacted bool `json:"compacted"`
 	// Tables are the comparisons, one for each table.
-	Tables []TableDifference
+	Tables []TableDifference `json:"tables"`
 	// LeftOut is what the copies of the tables lack.
-	LeftOut []tables.LeftOut
+	LeftOut []tables.LeftOut `json:"left_out"`
 	// Notes name causes of differences that are known: what a person has skipped,
 	// dead letters that were replayed since.
-	Notes []string
+	Notes []string `json:"notes"`
 }
 
 // TableDifference is how a live table differs from what was rebuilt: Left is the
@@ -46,7 +49,7 @@ type TableDifference struct {
 	tables.Difference
 	// Volatile are the columns that the database fills in by itself and in which
 	// rows differ, or that were left out for it.
-	Volatile []tables.VolatileColumn
+	Volatile []tables.VolatileColumn `json:"volatile"`
 }
 
 // Clean reports whether no table differs.

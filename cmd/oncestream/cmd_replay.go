@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -11,9 +12,16 @@ import (
 	"github.com/oncestream/oncestream/processor"
 )
 
+// replayFlags are what the command line says.
+type replayFlags struct {
+	from, to                    string
+	beyondFloor, dryRun, asJSON bool
+	shadow                      processor.ShadowOptions
+	keys                        []string
+}
+
 func (a *app) replayCommand() *cobra.Command {
-	var from, to string
-	var beyondFloor bool
+	var f replayFlags
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
 		Short: "Prove that nothing is missing",
@@ -24,48 +32,117 @@ inside a transaction that is rolled back: it changes nothing, whatever it finds.
 It exits with 0 where nothing was new, with 3 where something was, and names the
 first few of them. The group may go on meanwhile.
 
+--dry-run asks the same reading another question: not whether something is missing,
+but what would change. It prints by table how many rows would be written, exits with
+0, and with --to end goes on to what the group has not read yet.
+
+--into SCHEMA rebuilds the effects from nothing in tables of their own, beside the
+live ones and under a ledger of their own, and prints how the live tables differ:
+rows that are missing, extra or different, by table and key. The schema stays, to be
+looked at, unless --drop says otherwise. It exits with 3 where the tables differ.
+
 --from and --to bound what is read: an offset for all partitions, or offsets by
 partition such as 0=100,3=250. Where keys were purged (keys.retain), a missing one
 says nothing: a range that begins there is refused, unless --beyond-floor says that
-its records may show as new.`,
+its records may show as new. A compacted topic is no history, and is said to be none.`,
 		Example: `  oncestream replay payments.yaml
-  oncestream replay payments.yaml --from earliest
-  oncestream replay payments.yaml --from 0=1000 --to 0=2000`,
+  oncestream replay payments.yaml --from 0=1000 --to 0=2000
+  oncestream replay payments.yaml --dry-run --to end
+  oncestream replay payments.yaml --into rebuilt --exclude payments.stored_at
+  oncestream replay payments.yaml --into rebuilt --replace --drop --json`,
 		Args: oneFile,
 	}
 	flags := configFlags(cmd, "brokers", "topic", "database-url", "schema")
-	cmd.Flags().StringVar(&from, "from", "first", "where to begin: first (where the group began), earliest (what the log still holds), or offsets")
-	cmd.Flags().StringVar(&to, "to", "stored", "where to end: stored (how far the group is), or offsets")
-	cmd.Flags().BoolVar(&beyondFloor, "beyond-floor", false, "begin where keys were purged too")
+	f.define(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.check(); err != nil {
+			return err
+		}
 		c, err := loadConfig(args[0], flags(), a.env)
 		if err != nil {
 			return err
 		}
-		return a.replay(cmd.Context(), c, from, to, beyondFloor)
+		if f.shadow.Schema != "" {
+			return a.shadow(cmd.Context(), c, &f)
+		}
+		return a.replay(cmd.Context(), c, &f)
 	}
 	return cmd
 }
 
-func (a *app) replay(ctx context.Context, c *config, from, to string, beyondFloor bool) error {
+func (f *replayFlags) define(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.from, "from", "first", "where to begin: first (where the group began), earliest (what the log still holds), or offsets")
+	flags.StringVar(&f.to, "to", "stored", "where to end: stored (how far the group is), end (of the log; with --dry-run), or offsets")
+	flags.BoolVar(&f.beyondFloor, "beyond-floor", false, "begin where keys were purged too")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "print what would change, table by table")
+	flags.BoolVar(&f.asJSON, "json", false, "print the report as JSON")
+	flags.StringVar(&f.shadow.Schema, "into", "", "rebuild the effects in this schema, and compare")
+	flags.BoolVar(&f.shadow.Replace, "replace", false, "with --into: replace what an earlier one has left in the schema")
+	flags.BoolVar(&f.shadow.Drop, "drop", false, "with --into: drop the schema at the end")
+	flags.BoolVar(&f.shadow.Strict, "strict", false, "with --into: columns that the database fills in by itself (now(), sequences) count too")
+	flags.StringSliceVar(&f.shadow.Exclude, "exclude", nil, "with --into: a column that is not compared, as table.column; repeatable")
+	flags.StringSliceVar(&f.shadow.WithRows, "with-rows", nil, "with --into: a table whose rows the effects depend on; repeatable")
+	flags.StringArrayVar(&f.keys, "key", nil, "with --into: pair the rows of a table by these columns instead of its primary key, as table=column,column; repeatable")
+}
+
+// check refuses flags that do not go together.
+func (f *replayFlags) check() error {
+	into := f.shadow.Schema != ""
+	switch {
+	case into && f.dryRun:
+		return usagef("--into and --dry-run: one at a time")
+	case f.to == "end" && !f.dryRun:
+		return usagef("--to end: what the group has not read has had no effect, so that only --dry-run has something to say of it")
+	case !into && (f.shadow.Replace || f.shadow.Drop || f.shadow.Strict || len(f.shadow.Exclude)+len(f.shadow.WithRows)+len(f.keys) > 0):
+		return usagef("--replace, --drop, --strict, --exclude, --with-rows and --key: they go with --into")
+	}
+	for _, text := range f.keys {
+		table, columns, ok := strings.Cut(text, "=")
+		if !ok || table == "" || columns == "" {
+			return usagef("--key: must be table=column,column (got %q)", text)
+		}
+		if f.shadow.Keys == nil {
+			f.shadow.Keys = map[string][]string{}
+		}
+		f.shadow.Keys[table] = splitList(columns)
+	}
+	return nil
+}
+
+func (a *app) replay(ctx context.Context, c *config, f *replayFlags) error {
 	p, err := a.openPipeline(ctx, c)
 	if err != nil {
 		return err
 	}
-	r, err := replayRange(ctx, c.engine.Kafka, from, to)
+	r, err := f.bounds(ctx, c.engine.Kafka)
 	if err != nil {
 		return err
 	}
-	r.BeyondFloor = beyondFloor
 	report, err := a.replayShown(ctx, p, r)
 	if err != nil {
 		return err
 	}
-	writeReport(a, report)
-	if !report.Clean() {
-		return fmt.Errorf("%w: %d, and %d at fault", errNew, report.Fresh, report.Faults)
+	if f.asJSON {
+		err = json.NewEncoder(a.stdout).Encode(report)
+	} else {
+		writeReport(a, report, f.dryRun)
 	}
-	return nil
+	if err == nil && !report.Clean() && !f.dryRun {
+		err = fmt.Errorf("%w: %d, and %d at fault", errNew, report.Fresh, report.Faults)
+	}
+	return err
+}
+
+// bounds reads the range.
+func (f *replayFlags) bounds(ctx context.Context, kafka processor.Kafka) (processor.Range, error) {
+	to := f.to
+	if to == "end" {
+		to = "stored"
+	}
+	r, err := replayRange(ctx, kafka, f.from, to)
+	r.BeyondFloor, r.ToEnd = f.beyondFloor, f.to == "end"
+	return r, err
 }
 
 // replayShown replays with a progress.
@@ -134,13 +211,31 @@ func parseOffset(text string) (int64, error) {
 	return int64(offset), err
 }
 
-// writeReport prints what came of a replay.
-func writeReport(a *app, r processor.Report) {
+// writeReport prints what came of a replay. A dry run tells what would change, and
+// of a range in which nothing is new nothing.
+func writeReport(a *app, r processor.Report, dryRun bool) {
 	for _, p := range r.Partitions {
-		fmt.Fprintf(a.stdout, "partition %d: offsets %d to %d, %d records, %d new\n", p.Partition, p.From, p.To, p.Records, p.Fresh)
+		if !dryRun || p.Fresh > 0 {
+			fmt.Fprintf(a.stdout, "partition %d: offsets %d to %d, %d records, %d new\n", p.Partition, p.From, p.To, p.Records, p.Fresh)
+		}
 	}
 	for _, e := range r.Examples {
-		fmt.Fprintf(a.stdout, "%s: %s: key %s: %s\n", e.Reason, e.Position, e.Key, e.Detail)
+		key := ""
+		if e.Key != "" {
+			key = "key " + e.Key + ": "
+		}
+		fmt.Fprintf(a.stdout, "%s: %s: %s%s\n", e.Reason, e.Position, key, e.Detail)
 	}
-	fmt.Fprintln(a.stdout, r)
+	for _, c := range r.Changes {
+		fmt.Fprintf(a.stdout, "%s: %d rows would be inserted, %d updated, %d deleted\n", c.Table, c.Inserted, c.Updated, c.Deleted)
+	}
+	if r.Compacted {
+		fmt.Fprintln(a.stdout, compactedText)
+	}
+	if !dryRun {
+		fmt.Fprintln(a.stdout, r)
+	}
 }
+
+// compactedText says what a compacted topic is not.
+const compactedText = "the topic is compacted, and so no history: of each record key only the last record is sure to be kept, and nothing is said of those that are gone"

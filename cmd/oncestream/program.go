@@ -64,7 +64,7 @@ func exitCode(err error) int {
 	switch {
 	case err == nil:
 		return exitOK
-	case errors.Is(err, errNew), errors.Is(err, errTorture), errors.Is(err, errNotProven):
+	case errors.Is(err, errNew), errors.Is(err, errTorture), errors.Is(err, errNotProven), errors.Is(err, errDiffers):
 		return exitNew
 	case isUsage(err):
 		return exitUsage

@@ -10,8 +10,10 @@ import (
 
 // Activity is how many rows of a table were written.
 type Activity struct {
-	Table                      Name
-	Inserted, Updated, Deleted int64
+	Table    Name  `json:"table"`
+	Inserted int64 `json:"inserted"`
+	Updated  int64 `json:"updated"`
+	Deleted  int64 `json:"deleted"`
 }
 
 // Since returns what was written after an earlier look.

@@ -51,11 +51,11 @@ type CopiedTable struct {
 // LeftOut is something that was not copied.
 type LeftOut struct {
 	// Table is the one that it belongs to, as it is called there.
-	Table Name
+	Table Name `json:"table"`
 	// What names it: `foreign key "orders_customer_fkey"`.
-	What string
+	What string `json:"what"`
 	// Why says the reason.
-	Why string
+	Why string `json:"why"`
 }
 
 // String returns it in one line.

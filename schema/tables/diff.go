@@ -31,28 +31,32 @@ type DiffOptions struct {
 // Difference is how two tables differ.
 type Difference struct {
 	// Left and Right are the tables, with their schemas.
-	Left, Right Name
+	Left  Name `json:"left"`
+	Right Name `json:"right"`
 	// Key names the columns by which rows were paired, none where they were not.
-	Key []string
+	Key []string `json:"key"`
 	// LeftRows and RightRows are how many rows there are.
-	LeftRows, RightRows int64
+	LeftRows  int64 `json:"left_rows"`
+	RightRows int64 `json:"right_rows"`
 	// Missing is how many rows of Left Right lacks, Extra how many Right has
 	// beyond those of Left, Different how many pairs differ in a column.
-	Missing, Extra, Different int64
+	Missing   int64 `json:"missing"`
+	Extra     int64 `json:"extra"`
+	Different int64 `json:"different"`
 	// Columns are the columns in which pairs differ.
-	Columns []ColumnDifference
+	Columns []ColumnDifference `json:"columns"`
 	// Examples are the first rows that differ, in the order of their key.
-	Examples []RowDifference
+	Examples []RowDifference `json:"examples"`
 }
 
 // ColumnDifference is a column in which pairs of rows differ.
 type ColumnDifference struct {
 	// Name is the column's.
-	Name string
+	Name string `json:"name"`
 	// Rows is how many pairs differ in it.
-	Rows int64
+	Rows int64 `json:"rows"`
 	// Lenient says that they do not count for it, see DiffOptions.
-	Lenient bool
+	Lenient bool `json:"lenient"`
 }
 
 // The kinds of RowDifference.
@@ -65,25 +69,26 @@ const (
 // RowDifference is a row that differs.
 type RowDifference struct {
 	// Kind is KindMissing, KindExtra or KindDifferent.
-	Kind string
+	Kind string `json:"kind"`
 	// Key identifies the row. Where rows are not paired it holds all columns.
-	Key []ColumnValue
+	Key []ColumnValue `json:"key"`
 	// Columns are those that differ of a pair, or all but the key of a row that
 	// has none.
-	Columns []ColumnValues
+	Columns []ColumnValues `json:"columns"`
 }
 
 // ColumnValue is a column's value as PostgreSQL writes it, nil for null.
 type ColumnValue struct {
-	Name  string
-	Value *string
+	Name  string  `json:"name"`
+	Value *string `json:"value"`
 }
 
 // ColumnValues is a column's value on either side, nil for null, and for a side
 // that has no row.
 type ColumnValues struct {
-	Name        string
-	Left, Right *string
+	Name  string  `json:"name"`
+	Left  *string `json:"left"`
+	Right *string `json:"right"`
 }
 
 // None reports whether the tables have the same rows, but for columns that were

@@ -22,9 +22,9 @@ type Keys struct {
 
 // VolatileColumn is a column whose default is no constant.
 type VolatileColumn struct {
-	Name string
+	Name string `json:"name"`
 	// Default is its text, such as now(), or "identity".
-	Default string
+	Default string `json:"default"`
 }
 
 // KeysOf reads the keys of a table. A default counts as volatile when it calls a

@@ -18,9 +18,9 @@ import (
 // as it is spelled.
 type Name struct {
 	// Schema may be empty; then the search path of the session decides.
-	Schema string
+	Schema string `json:"schema"`
 	// Table is the table's name.
-	Table string
+	Table string `json:"table"`
 }
 
 // String returns the name in quotes, ready for SQL.
