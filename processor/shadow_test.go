@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -174,18 +175,16 @@ func examples(d processor.TableDifference, columns ...string) string {
 	}
 	var all []string
 	for _, e := range d.Examples {
-		line := e.Kind
+		line := []string{e.Kind}
 		for _, k := range e.Key {
-			line += " " + k.Name + "=" + text(k.Value)
+			line = append(line, k.Name+"="+text(k.Value))
 		}
 		for _, c := range e.Columns {
-			for _, wanted := range columns {
-				if c.Name == wanted {
-					line += " " + c.Name + ":" + text(c.Left) + "|" + text(c.Right)
-				}
+			if slices.Contains(columns, c.Name) {
+				line = append(line, c.Name+":"+text(c.Left)+"|"+text(c.Right))
 			}
 		}
-		all = append(all, line)
+		all = append(all, strings.Join(line, " "))
 	}
 	return strings.Join(all, "\n")
 }
@@ -286,6 +285,9 @@ func TestShadowRefusesWritesOutside(t *testing.T) {
 	_, err = w.tryShadow(qualified, processor.Range{}, processor.ShadowOptions{Schema: name})
 	if err == nil || !strings.Contains(err.Error(), `"total"`) {
 		t.Errorf("by a qualified name: %v", err)
+	}
+	if after := w.live(); after != before {
+		t.Errorf("the live side has changed:\n%s\nwas\n%s", after, before)
 	}
 	w.db.Exec(`create constraint trigger late after insert on daily deferrable initially deferred for each row execute function note();
 		alter table booking disable trigger noted`)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"slices"
@@ -150,7 +149,7 @@ func (s *simulation[T]) config() processor.Config {
 		},
 		Batch: processor.Batch{MaxRecords: 3}, DrainTimeout: 2 * time.Second,
 		Retry:  processor.Retry{Initial: 5 * time.Millisecond, Max: 100 * time.Millisecond},
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger: slog.New(slog.DiscardHandler),
 	}
 }
 

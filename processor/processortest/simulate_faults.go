@@ -54,11 +54,10 @@ func (s *simulation[T]) crash(at int) error {
 			die()
 		}
 	}
-	err := s.run(dead, cfg)
-	if dead.Err() != nil {
-		return nil //nolint:nilerr // whatever a dead process says
+	if err := s.run(dead, cfg); dead.Err() == nil {
+		return err
 	}
-	return err
+	return nil // whatever a dead process has said
 }
 
 // loseCommit has one COMMIT go without an answer; the process goes on to the end.

@@ -60,6 +60,7 @@ const count = `insert into visit (name, n) values ($1, 1) on conflict (name) do 
 // Proves that a handler which counts within its transaction passes whatever is
 // done to it, on one partition and on several, and that all faults are made.
 func TestSimulate(t *testing.T) {
+	t.Parallel()
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()

@@ -22,8 +22,8 @@ func retention(ctx context.Context, w *world, d *dice) (string, bool, error) {
 		worker.kill()
 	}
 	p := int32(d.IntN(w.Partitions))
-	next, err := w.backlog(ctx, p)
-	if err == nil && next >= 0 {
+	next, err := w.backlog(ctx, p), error(nil)
+	if next >= 0 {
 		err = w.truncate(ctx, p, next+removed)
 	}
 	for _, worker := range w.workers {
@@ -48,8 +48,8 @@ func retention(ctx context.Context, w *world, d *dice) (string, bool, error) {
 
 // backlog waits until a partition has a backlog, and returns where it stands, -1
 // where none comes.
-func (w *world) backlog(ctx context.Context, p int32) (next int64, err error) {
-	err = w.until(ctx, patience, "a backlog", func(ctx context.Context) (bool, error) {
+func (w *world) backlog(ctx context.Context, p int32) (next int64) {
+	err := w.until(ctx, patience, "a backlog", func(ctx context.Context) (bool, error) {
 		err := w.pool.QueryRow(ctx, `select next_offset from oncestream.consumer_offset where partition = $1`, p).Scan(&next)
 		if err != nil {
 			return false, nil //nolint:nilerr // the database may be away
@@ -58,9 +58,9 @@ func (w *world) backlog(ctx context.Context, p int32) (next int64, err error) {
 		return ends[p] > next+2*removed, err
 	})
 	if err != nil {
-		return -1, nil //nolint:nilerr // then the fault has struck nothing
+		return -1
 	}
-	return next, nil
+	return next
 }
 
 // truncate reads what is about to be removed into the history, and removes it.

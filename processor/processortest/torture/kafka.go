@@ -20,8 +20,8 @@ type kafka struct {
 
 func startKafka(ctx context.Context, kind string) (*kafka, error) {
 	if kind == "kafka" {
-		real, err := processortest.StartBroker(ctx, processortest.BrokerOptions{})
-		return &kafka{real: real}, err
+		broker, err := processortest.StartBroker(ctx, processortest.BrokerOptions{})
+		return &kafka{real: broker}, err
 	}
 	fake, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.GroupMinSessionTimeout(time.Second))
 	if err != nil {

@@ -69,8 +69,9 @@ func (w *world) run(ctx, limited context.Context, faults []Fault, d *dice) error
 	for limited.Err() == nil {
 		d.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 		for _, f := range faults {
-			if pause(limited, leastPause+time.Duration(d.Int64N(int64(mostPause-leastPause)))) != nil {
-				return nil
+			_ = pause(limited, leastPause+time.Duration(d.Int64N(int64(mostPause-leastPause)))) // an end is looked for below
+			if limited.Err() != nil {
+				break
 			}
 			if err := w.make(ctx, f, d); err != nil {
 				return fmt.Errorf("torture: %s: %w", f.Name, err)

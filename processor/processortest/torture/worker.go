@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -59,7 +60,7 @@ func (w *worker) start() error {
 		return err
 	}
 	defer log.Close()
-	args := append(w.program[1:len(w.program):len(w.program)], "run", w.file, "--log-format=json", "--log-level=info")
+	args := slices.Concat(w.program[1:], []string{"run", w.file, "--log-format=json", "--log-level=info"})
 	cmd := exec.Command(w.program[0], args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = w.env, log, log
 	p, err := processortest.StartCommand(cmd)
