@@ -103,6 +103,7 @@
 //	purge.go             forgets keys by their age
 //	verify.go            Verify: the proofs, in scratch schemas; cut.go cuts connections
 //	forecast.go          when retention reaches the stored offset
+//	instance.go          the instance id that a killed process has again
 //	source_*.go          the only files that speak to Kafka
 //	hooks.go             how metrics, logs and tests look in
 //
@@ -164,6 +165,12 @@
 //     the new id, and would fetch by the old one for ever.
 //   - A broker that does not know a leader epoch does not get it from us. The
 //     client would take the answer for a truncation of the whole log.
+//   - An instance id is chosen by a lock that dies with the process. Chosen by a
+//     number that is stored, a restart and a second process look alike, and the
+//     group either waits for a dead member or has two of one name.
+//   - A static member of a cooperative group joins twice. Killed after it has let
+//     go of a partition and before it joins again, it comes back without a
+//     rebalance, and the partition has no owner.
 //   - Kafka's committed offset replaces nothing. Read even once (a first start, a
 //     missing row), it skips what its commit has run ahead of.
 package processor

@@ -9,9 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kversion"
 
 	"github.com/oncestream/oncestream/processor"
+	"github.com/oncestream/oncestream/processor/processortest"
 )
 
 // impostor joins the world's group with an instance id that another member has,
@@ -136,4 +139,17 @@ func TestKilledBetweenTwoRebalances(t *testing.T) {
 	}
 	w.waitFor(`select sum(next_offset) from consumer_offset`, "40")
 	w.effects(40)
+}
+
+// Proves that brokers which do not know the consumer protocol are refused at the
+// start: the client alone would fall back to the classic one without a word.
+func TestConsumerProtocolIsUnknown(t *testing.T) {
+	client := processortest.Kafka(t, processortest.With(kfake.MaxVersions(kversion.V3_7_0()))).Client
+	w := newWorldOn(t, client, 1)
+	cfg := w.config()
+	cfg.Kafka.GroupProtocol = processor.GroupProtocolConsumer
+	err := tryToEnd(t, newProcessor(t, cfg, texts(appendSink{})))
+	if err == nil || !strings.Contains(err.Error(), "config: kafka.group_protocol: these brokers do not know it") {
+		t.Errorf("the start says: %v", err)
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -157,11 +158,14 @@ func TestRollingRestart(t *testing.T) {
 	t.Logf("%d messages, %d restarts: %d batches begun in vain; the slowest stop took %.2f s", total, rounds*len(members), wasted, longest.Seconds())
 }
 
-// stopped ends a process by SIGTERM and returns how many batches it has begun
-// in vain.
+// stopped ends a process by SIGTERM, checks that it has left its group, and
+// returns how many batches it has begun in vain.
 func stopped(tb testing.TB, p *processortest.Process) int {
 	tb.Helper()
 	terminated(tb, p)
+	if said := strings.Join(p.Lines(), "\n"); strings.Contains(said, "was not told of our leave") {
+		tb.Errorf("it has not left the group:\n%s", said)
+	}
 	n, err := strconv.Atoi(waitLine(tb, p, `^WASTED (\d+) batches$`)[1])
 	must(tb, err)
 	return n

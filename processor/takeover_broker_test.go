@@ -21,23 +21,33 @@ func TestTakeOver(t *testing.T) {
 	broker := processortest.Broker(t, processortest.BrokerOptions{Properties: map[string]string{
 		"group.initial.rebalance.delay.ms": "3000",
 		"group.min.session.timeout.ms":     "6000",
+		// The consumer protocol's.
+		"group.consumer.session.timeout.ms":        "45000",
+		"group.consumer.min.session.timeout.ms":    "45000",
+		"group.consumer.heartbeat.interval.ms":     "5000",
+		"group.consumer.min.heartbeat.interval.ms": "5000",
 	}})
+	again := func(more ...string) func(w *world, victim *processortest.Process) time.Time {
+		return func(w *world, victim *processortest.Process) time.Time {
+			victim.Kill()
+			waitLine(w.tb, w.process(w.tb, append(more, usual...)...), `^STARTED$`)
+			return time.Now()
+		}
+	}
 	for _, tt := range []struct {
-		name  string
-		limit time.Duration
+		name     string
+		protocol string
+		limit    time.Duration
 		// gone lets the victim go and returns since when the time counts.
 		gone func(w *world, victim *processortest.Process) time.Time
 	}{
-		{"killed and started again", 5 * time.Second, func(w *world, victim *processortest.Process) time.Time {
-			victim.Kill()
-			waitLine(w.tb, w.process(w.tb, usual...), `^STARTED$`)
-			return time.Now()
-		}},
-		{"killed while others run", 12 * time.Second, func(_ *world, victim *processortest.Process) time.Time {
+		{"killed and started again", "classic", 5 * time.Second, again()},
+		{"killed and started again by the consumer protocol", "consumer", 5 * time.Second, again("PROTOCOL=consumer")},
+		{"killed while others run", "classic", 12 * time.Second, func(_ *world, victim *processortest.Process) time.Time {
 			victim.Kill()
 			return time.Now()
 		}},
-		{"stopped while others run", time.Second, func(w *world, victim *processortest.Process) time.Time {
+		{"stopped while others run", "classic", time.Second, func(w *world, victim *processortest.Process) time.Time {
 			began := time.Now()
 			terminated(w.tb, victim) // what it writes until then is its own
 			return began
@@ -45,7 +55,8 @@ func TestTakeOver(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorldOn(t, broker.Client, 6)
-			victim, other := w.process(t, usual...), w.process(t, usual...)
+			settings := append([]string{"PROTOCOL=" + tt.protocol}, usual...)
+			victim, other := w.process(t, settings...), w.process(t, settings...)
 			w.ownedBy(victim, other)
 			s := streamTo(w, 6)
 			left := w.partitionsOf(victim)

@@ -122,6 +122,7 @@ func postgresFields(p *processor.Postgres) []field {
 		{
 			path: "postgres.url", value: &p.URL, required: true, secret: true, flag: "database-url", env: "DATABASE_URL",
 			doc: "The database of the effects and the ledger, as a URI or as `keyword=value` pairs. The tables of the sinks are found by its `search_path`. " +
+				"With a primary and its standbys name all hosts and add `target_session_attrs=read-write`: a failover is then followed by itself. " +
 				"Behind PgBouncer in transaction mode it needs `default_query_exec_mode=cache_describe`, unless `max_prepared_statements` is set there, " +
 				"and `connect_query` must set `search_path`, `idle_in_transaction_session_timeout`, `statement_timeout` and `lock_timeout`; `oncestream migrate up` must reach the server itself.",
 		},
