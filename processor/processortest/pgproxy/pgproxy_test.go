@@ -202,21 +202,3 @@ func TestDownAndUp(t *testing.T) {
 		t.Errorf("counted %+v", got)
 	}
 }
-
-// Proves that a link can be moved to another server: what is open breaks, and new
-// connections meet the other one.
-func TestMoveTo(t *testing.T) {
-	proxy, _ := behind(t)
-	conn := connect(t, proxy)
-	noErr(t, insert(t, conn, 1))
-	other := tablestest.Server(t)
-	noErr(t, proxy.MoveTo(other.URL("")))
-	if err := conn.Ping(t.Context()); err == nil {
-		t.Error("the old connection lives on")
-	}
-	var port int
-	noErr(t, connect(t, proxy).QueryRow(t.Context(), "select inet_server_port()").Scan(&port))
-	if port != other.Port() {
-		t.Errorf("connected to port %d, want %d", port, other.Port())
-	}
-}

@@ -59,20 +59,6 @@ func address(server string) (string, error) {
 	return target, nil
 }
 
-// MoveTo has new connections go to another server, as a failover does, and cuts
-// those that there are.
-func (p *Proxy) MoveTo(server string) error {
-	target, err := address(server)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	p.target = target
-	p.mu.Unlock()
-	p.CutAll()
-	return nil
-}
-
 // URL is the server's connection string by way of the proxy.
 func (p *Proxy) URL() string {
 	u, err := url.Parse(p.server)

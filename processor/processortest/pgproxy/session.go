@@ -47,7 +47,7 @@ func (s *session) run() {
 	if err != nil {
 		return
 	}
-	server, err := (&net.Dialer{}).DialContext(s.ended, "tcp", s.proxy.to())
+	server, err := (&net.Dialer{}).DialContext(s.ended, "tcp", s.target)
 	if err != nil {
 		return
 	}

@@ -116,15 +116,17 @@ func failover(ctx context.Context, w *world, _ *dice) (string, bool, error) {
 	}
 	w.postgres = standby
 	for _, worker := range w.workers {
-		if err := worker.proxy.MoveTo(standby.URL("")); err != nil {
+		if err := worker.proxy.Move(standby.URL("")); err != nil {
 			return "", true, err
 		}
+		worker.proxy.CutAll()
 		if err := pause(ctx, 300*time.Millisecond); err != nil {
 			return "", true, err
 		}
 	}
-	if err := w.front.MoveTo(standby.URL("")); err != nil {
+	if err := w.front.Move(standby.URL("")); err != nil {
 		return "", true, err
 	}
+	w.front.CutAll()
 	return fmt.Sprintf("%d records lost with the old server", lost-before), lost > before, w.untilUp(ctx)
 }
