@@ -34,12 +34,20 @@ func honest() *check.History {
 	add(1, 19, 3) // the producer again, by another partition
 	h.Records[39].Entity, h.Records[39].Seq = "e0", 3
 	h.Records[7].Poison = "decode"
-	h.Passes = []check.Pass{{Partition: 0, From: 0, To: 12, Epoch: 1}, {Partition: 1, From: 0, To: 20, Epoch: 1}, {Partition: 0, From: 10, To: 20, Epoch: 2}}
+	h.Passes = []check.Pass{
+		{Partition: 0, From: 0, To: 12, Epoch: 1, Tx: "700"},
+		{Partition: 1, From: 0, To: 20, Epoch: 1, Tx: "701"},
+		{Partition: 0, From: 10, To: 20, Epoch: 2, Tx: "702"},
+	}
 	h.Changes = []check.Change{{Partition: 0, From: 12, To: 10, Epoch: 2, Action: "rewind"}}
 	at := int64(0)
 	for _, r := range h.Records[:39] {
 		if at++; r.Poison == "" {
-			h.Appended = append(h.Appended, check.Append{ID: r.ID, Entity: r.Entity, Seq: r.Seq, Partition: r.Partition, Offset: r.Offset, At: at})
+			writer := h.Passes[r.Partition]
+			if r.Offset >= writer.To {
+				writer = h.Passes[2]
+			}
+			h.Appended = append(h.Appended, check.Append{ID: r.ID, Entity: r.Entity, Seq: r.Seq, Partition: r.Partition, Offset: r.Offset, At: at, Tx: writer.Tx})
 		}
 	}
 	h.Balances = []check.Balance{{"a", "EUR", "-3.80"}, {"b", "EUR", "3.8"}}
@@ -83,11 +91,15 @@ func TestTampered(t *testing.T) {
 		{"money moved that nobody sent", func(h *check.History) { h.Balances[0].Amount, h.Balances[1].Amount = "-4", "4" }, "I6"},
 		{"an account that nobody knows", func(h *check.History) { h.Balances = append(h.Balances, check.Balance{"c", "EUR", "0"}) }, "I6"},
 		{"a transaction is missing", func(h *check.History) { h.Passes = h.Passes[1:] }, "I4"},
+		{"a row is of a transaction that passed nothing", func(h *check.History) { h.Appended[0].Tx = "699" }, "I4"},
+		{"a row is of a transaction that passed other offsets", func(h *check.History) { h.Appended[0].Tx = "702" }, "I4"},
+		{"a row is of another partition's transaction", func(h *check.History) { h.Appended[0].Tx = "701" }, "I4"},
+		{"a transaction passed twice", func(h *check.History) { h.Passes[2].Tx = "701" }, "I4"},
 		{"two owners passed the same", func(h *check.History) { h.Passes = append(h.Passes, h.Passes[1]) }, "I4"},
 		{"the offset fell by itself", func(h *check.History) { h.Changes = nil }, "I4"},
 		{"the offset is ahead of the chain", func(h *check.History) { h.Positions[1].Next++ }, "I4"},
 		{"two rows changed places", func(h *check.History) { h.Appended[1].At, h.Appended[2].At = h.Appended[2].At, h.Appended[1].At }, "I5"},
-		{"a row is of another position", func(h *check.History) { h.Appended[18].Offset = 90 }, "I6"},
+		{"a row is of another position", func(h *check.History) { h.Appended[18].Offset = 90 }, "I4 I6"},
 		{"a counter counted twice", func(h *check.History) { h.Counters[0].N++ }, "I6"},
 		{"a total is short", func(h *check.History) { h.Counters[0].Total = "1.8" }, "I6"},
 		{"a duplicate was not counted", func(h *check.History) { h.Positions[1].Producer = 0 }, "I7"},
@@ -103,6 +115,7 @@ func TestTampered(t *testing.T) {
 		{"a poison record was swallowed", func(h *check.History) { h.DeadLetters = nil }, "I1 I11"},
 		{"a poison record is there twice", func(h *check.History) { h.DeadLetters = append(h.DeadLetters, h.DeadLetters[0]) }, "I11"},
 		{"a dead letter has another reason", func(h *check.History) { h.DeadLetters[0].Reason = "check" }, "I11"},
+		{"a poison record was set aside before its time", func(h *check.History) { h.Samples[0].Early = 1 }, "I11"},
 		{"a good record was set aside", func(h *check.History) { h.DeadLetters = append(h.DeadLetters, check.DeadLetter{0, 1, "check"}) }, "I11"},
 		{"it halted for something else", func(h *check.History) { h.Halts[0].Seen = "" }, "I12"},
 		{"it went on after the halt", func(h *check.History) { h.Halts[0].Stood = 6 }, "I12"},

@@ -23,13 +23,15 @@
 //	I1   no record that was passed lacks its effect, or its dead letter
 //	I2   no identity has two effects
 //	I3   money is moved and never made: the balances of a currency add up to 0
-//	I4   the transactions of a partition form one chain without a gap
+//	I4   the transactions of a partition form one chain without a gap, and each effect
+//	     was written by the one that passed its offset
 //	I5   the effects of an entity come in the order of the log
 //	I6   the tables are what a fold over the log says, computed here, outside SQL
 //	I7   records read = effects + duplicates + dead letters, and what the operator left out
 //	I8   after the faults have healed everything is handled within a limit
 //	I10  each COMMIT without an answer was found out about
-//	I11  each poison record is one dead letter, with the right reason
+//	I11  each poison record is one dead letter, with the right reason, and never there
+//	     before its offset was passed
 //	I12  what must halt has halted with its reason, and was then left alone
 //
 // I9, of what is done outside of the database, has no subject here: no sink does

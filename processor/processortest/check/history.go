@@ -49,6 +49,9 @@ type Pass struct {
 	Partition       int32
 	From, To, Epoch int64
 	Owner           string
+	// Tx is the transaction's number at the database, empty where the history does
+	// not tell.
+	Tx string
 }
 
 // Change is a change of a position by a person, or a database that was put back.
@@ -59,12 +62,14 @@ type Change struct {
 }
 
 // Append is a row that a record has left. At rises in the order of the inserts
-// of one partition.
+// of one partition. Tx is the number of the transaction that wrote it, empty where
+// the history does not tell.
 type Append struct {
 	ID, Entity string
 	Seq        int64
 	Partition  int32
 	Offset, At int64
+	Tx         string
 }
 
 // Balance is what an account holds.
@@ -132,9 +137,11 @@ type Halt struct {
 type Sample struct {
 	At time.Time
 	// Sum is what the balances add up to, Doubles how many identities had two
-	// effects, Lag how many offsets were not handled.
+	// effects, Early how many dead letters were there before the stored offset had
+	// passed them, Lag how many offsets were not handled.
 	Sum     string
 	Doubles int64
+	Early   int64
 	Lag     int64
 	// Handled is how many records had been passed.
 	Handled int64

@@ -51,7 +51,7 @@ func Judge(h *History) []Verdict {
 		{"I1", "each record that was passed has its effect or its dead letter", l.noLoss},
 		{"I2", "no identity has two effects", l.noDouble},
 		{"I3", "the balances of each currency add up to 0", l.conservation},
-		{"I4", "the transactions of each partition form one chain", l.chain},
+		{"I4", "the transactions of each partition form one chain, and effects are theirs", l.chain},
 		{"I5", "the effects of an entity come in the order of the log", l.order},
 		{"I6", "the tables are what a fold over the log gives", l.oracle},
 		{"I7", "records = effects + duplicates + dead letters", l.accounting},

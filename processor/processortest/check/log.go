@@ -62,37 +62,6 @@ func (l *log) skipped(r *Record) bool {
 	})
 }
 
-// chain follows the transactions and the changes of each partition, which the
-// history has in their order.
-func (l *log) chain(v *Verdict) {
-	next := map[int32]int64{}
-	for _, p := range l.Positions {
-		next[p.Partition] = p.First
-	}
-	changes := map[int32][]Change{}
-	for _, c := range l.Changes {
-		changes[c.Partition] = append(changes[c.Partition], c)
-	}
-	for _, p := range l.Passes {
-		v.Checked++
-		for rest := changes[p.Partition]; p.From != next[p.Partition] && len(rest) > 0 && rest[0].From == next[p.Partition]; rest = changes[p.Partition] {
-			next[p.Partition], changes[p.Partition] = rest[0].To, rest[1:]
-		}
-		if p.From != next[p.Partition] || p.To <= p.From {
-			v.violate("partition %d: a transaction of %s in epoch %d passed [%d, %d), expected to begin at %d", p.Partition, p.Owner, p.Epoch, p.From, p.To, next[p.Partition])
-		}
-		next[p.Partition] = p.To
-	}
-	for _, p := range l.Positions {
-		for _, c := range changes[p.Partition] {
-			next[p.Partition] = c.To
-		}
-		if next[p.Partition] != p.Next {
-			v.violate("partition %d: the chain ends at %d, the stored offset is %d", p.Partition, next[p.Partition], p.Next)
-		}
-	}
-}
-
 // accounting compares the account of each partition with the log.
 func (l *log) accounting(v *Verdict) {
 	for _, p := range l.Positions {
@@ -135,6 +104,12 @@ func (l *log) deadLetters(v *Verdict) {
 	for at := range l.dead {
 		if r := l.at[at]; r == nil || r.Poison == "" {
 			v.violate("%s: set aside for %s, and there is nothing wrong with it", at, l.dead[at][0].Reason)
+		}
+	}
+	for _, s := range l.Samples {
+		v.Checked++
+		if s.Early > 0 {
+			v.violate("at %s %d records were set aside and not passed: not by the transaction that passes them", s.At.Format(clock), s.Early)
 		}
 	}
 }

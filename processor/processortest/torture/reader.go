@@ -12,10 +12,16 @@ import (
 // recent is how many rows the reader looks at for doubles.
 const recent = 20_000
 
+// A record that was set aside before its offset was passed is one whose partition
+// nobody has set back: then it was passed, and will be again.
 const sqlSample = `
 select (select coalesce(sum(balance), 0)::text from account),
   (select count(*) from (
     select id from appended where at > (select coalesce(max(at), 0) - $1 from appended) group by id having count(*) > 1) as doubles),
+  (select count(*) from oncestream.dead_letter as d join oncestream.consumer_offset as o using (consumer_group, topic, partition)
+    where d.record_offset >= o.next_offset and not exists (
+      select from oncestream.offset_change as c
+      where c.consumer_group = o.consumer_group and c.topic = o.topic and c.partition = o.partition and c.new_offset < c.old_offset)),
   (select coalesce(sum(records), 0)::bigint from oncestream.consumer_offset)`
 
 // watch looks at the tables all the time, each time in one snapshot. What it
@@ -26,7 +32,7 @@ func (w *world) watch(ctx context.Context) {
 		defer cancel()
 		s := check.Sample{At: time.Now()}
 		err := pgx.BeginTxFunc(attempt, w.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			return tx.QueryRow(attempt, sqlSample, recent).Scan(&s.Sum, &s.Doubles, &s.Handled)
+			return tx.QueryRow(attempt, sqlSample, recent).Scan(&s.Sum, &s.Doubles, &s.Early, &s.Handled)
 		})
 		if err != nil {
 			return
