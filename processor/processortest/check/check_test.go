@@ -34,12 +34,18 @@ func honest() *check.History {
 	add(1, 19, 3) // the producer again, by another partition
 	h.Records[39].Entity, h.Records[39].Seq = "e0", 3
 	h.Records[7].Poison = "decode"
-	h.Passes = []check.Pass{{Partition: 0, From: 0, To: 12, Epoch: 1}, {Partition: 1, From: 0, To: 20, Epoch: 1}, {Partition: 0, From: 10, To: 20, Epoch: 2}}
+	h.Passes = []check.Pass{
+		{Partition: 0, From: 0, To: 12, Epoch: 1, Tx: 1}, {Partition: 1, From: 0, To: 20, Epoch: 1, Tx: 2}, {Partition: 0, From: 10, To: 20, Epoch: 2, Tx: 3},
+	}
 	h.Changes = []check.Change{{Partition: 0, From: 12, To: 10, Epoch: 2, Action: "rewind"}}
 	at := int64(0)
 	for _, r := range h.Records[:39] {
 		if at++; r.Poison == "" {
-			h.Appended = append(h.Appended, check.Append{ID: r.ID, Entity: r.Entity, Seq: r.Seq, Partition: r.Partition, Offset: r.Offset, At: at})
+			tx := int64(1 + r.Partition)
+			if r.Partition == 0 && r.Offset >= 12 {
+				tx = 3
+			}
+			h.Appended = append(h.Appended, check.Append{ID: r.ID, Entity: r.Entity, Seq: r.Seq, Partition: r.Partition, Offset: r.Offset, At: at, Tx: tx})
 		}
 	}
 	h.Balances = []check.Balance{{"a", "EUR", "-3.80"}, {"b", "EUR", "3.8"}}
@@ -87,7 +93,10 @@ func TestTampered(t *testing.T) {
 		{"the offset fell by itself", func(h *check.History) { h.Changes = nil }, "I4"},
 		{"the offset is ahead of the chain", func(h *check.History) { h.Positions[1].Next++ }, "I4"},
 		{"two rows changed places", func(h *check.History) { h.Appended[1].At, h.Appended[2].At = h.Appended[2].At, h.Appended[1].At }, "I5"},
-		{"a row is of another position", func(h *check.History) { h.Appended[18].Offset = 90 }, "I6"},
+		{"a row is of another position", func(h *check.History) { h.Appended[18].Offset = 90 }, "I4 I6"},
+		{"a transaction wrote what it had not passed", func(h *check.History) { h.Appended[5].Tx = 3 }, "I4"},
+		{"a transaction wrote and passed nothing", func(h *check.History) { h.Appended[5].Tx = 9 }, "I4"},
+		{"a record was set aside before it was passed", func(h *check.History) { h.Samples[0].Early = 1 }, "I11"},
 		{"a counter counted twice", func(h *check.History) { h.Counters[0].N++ }, "I6"},
 		{"a total is short", func(h *check.History) { h.Counters[0].Total = "1.8" }, "I6"},
 		{"a duplicate was not counted", func(h *check.History) { h.Positions[1].Producer = 0 }, "I7"},

@@ -23,7 +23,8 @@
 //	I1   no record that was passed lacks its effect, or its dead letter
 //	I2   no identity has two effects
 //	I3   money is moved and never made: the balances of a currency add up to 0
-//	I4   the transactions of a partition form one chain without a gap
+//	I4   the transactions of a partition form one chain without a gap, and each
+//	     effect was written by the one that has passed its record
 //	I5   the effects of an entity come in the order of the log
 //	I6   the tables are what a fold over the log says, computed here, outside SQL
 //	I7   records read = effects + duplicates + dead letters, and what the operator left out

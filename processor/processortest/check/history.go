@@ -49,6 +49,8 @@ type Pass struct {
 	Partition       int32
 	From, To, Epoch int64
 	Owner           string
+	// Tx is the transaction's number on the server.
+	Tx int64
 }
 
 // Change is a change of a position by a person, or a database that was put back.
@@ -65,6 +67,8 @@ type Append struct {
 	Seq        int64
 	Partition  int32
 	Offset, At int64
+	// Tx is the transaction that has written it.
+	Tx int64
 }
 
 // Balance is what an account holds.
@@ -136,6 +140,9 @@ type Sample struct {
 	Sum     string
 	Doubles int64
 	Lag     int64
+	// Early is how many dead letters were there before the stored offset had passed
+	// them.
+	Early int64
 	// Handled is how many records had been passed.
 	Handled int64
 }

@@ -83,12 +83,28 @@ func (l *log) chain(v *Verdict) {
 		}
 		next[p.Partition] = p.To
 	}
+	l.written(v)
 	for _, p := range l.Positions {
 		for _, c := range changes[p.Partition] {
 			next[p.Partition] = c.To
 		}
 		if next[p.Partition] != p.Next {
 			v.violate("partition %d: the chain ends at %d, the stored offset is %d", p.Partition, next[p.Partition], p.Next)
+		}
+	}
+}
+
+// written looks for effects of transactions that have not passed their record.
+func (l *log) written(v *Verdict) {
+	passes := map[place]Pass{}
+	for _, p := range l.Passes {
+		passes[place{p.Partition, p.Tx}] = p
+	}
+	for _, a := range l.Appended {
+		v.Checked++
+		p, ok := passes[place{a.Partition, a.Tx}]
+		if !ok || a.Offset < p.From || a.Offset >= p.To {
+			v.violate("%s: the effect of %s was written by a transaction that has not passed it", place{a.Partition, a.Offset}, a.ID)
 		}
 	}
 }
@@ -130,6 +146,11 @@ func (l *log) deadLetters(v *Verdict) {
 			v.violate("%s: a poison record (%s) is %d dead letters", r.place(), r.Poison, len(all))
 		case all[0].Reason != r.Poison:
 			v.violate("%s: set aside for %s, expected %s", r.place(), all[0].Reason, r.Poison)
+		}
+	}
+	for _, s := range l.Samples {
+		if s.Early > 0 {
+			v.violate("at %s %d records had been set aside that were not passed", s.At.Format(clock), s.Early)
 		}
 	}
 	for at := range l.dead {

@@ -98,8 +98,10 @@ func (w *world) take(r *kgo.Record, end int64) {
 func (w *world) readTables(ctx context.Context, tx pgx.Tx) error {
 	h := &w.history
 	return errors.Join(
-		each(ctx, tx, `select id::text, entity, seq, partition, record_offset, at from appended order by at`, &h.Appended,
-			func(a *check.Append) []any { return []any{&a.ID, &a.Entity, &a.Seq, &a.Partition, &a.Offset, &a.At} }),
+		each(ctx, tx, `select id::text, entity, seq, partition, record_offset, at, tx::text::bigint from appended order by at`, &h.Appended,
+			func(a *check.Append) []any {
+				return []any{&a.ID, &a.Entity, &a.Seq, &a.Partition, &a.Offset, &a.At, &a.Tx}
+			}),
 		each(ctx, tx, `select account, trim(currency), balance::text from account`, &h.Balances,
 			func(b *check.Balance) []any { return []any{&b.Account, &b.Currency, &b.Amount} }),
 		each(ctx, tx, `select entity, n, total::text from counter`, &h.Counters,
@@ -111,8 +113,8 @@ func (w *world) readTables(ctx context.Context, tx pgx.Tx) error {
 			func(p *check.Position) []any {
 				return []any{&p.Partition, &p.First, &p.Next, &p.Epoch, &p.Records, &p.Producer, &p.Redelivery, &p.DeadLetters, &p.State, &p.Reason}
 			}),
-		each(ctx, tx, `select partition, from_offset, to_offset, epoch, coalesce(owner, '') from journal where pass order by id`, &h.Passes,
-			func(p *check.Pass) []any { return []any{&p.Partition, &p.From, &p.To, &p.Epoch, &p.Owner} }),
+		each(ctx, tx, `select partition, from_offset, to_offset, epoch, coalesce(owner, ''), tx::text::bigint from journal where pass order by id`, &h.Passes,
+			func(p *check.Pass) []any { return []any{&p.Partition, &p.From, &p.To, &p.Epoch, &p.Owner, &p.Tx} }),
 		each(ctx, tx, `select partition, old_offset, new_offset, epoch, action from oncestream.offset_change order by id`, &h.Changes,
 			func(c *check.Change) []any { return []any{&c.Partition, &c.From, &c.To, &c.Epoch, &c.Action} }),
 	)

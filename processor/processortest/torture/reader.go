@@ -16,7 +16,8 @@ const sqlSample = `
 select (select coalesce(sum(balance), 0)::text from account),
   (select count(*) from (
     select id from appended where at > (select coalesce(max(at), 0) - $1 from appended) group by id having count(*) > 1) as doubles),
-  (select coalesce(sum(records), 0)::bigint from oncestream.consumer_offset)`
+  (select coalesce(sum(records), 0)::bigint from oncestream.consumer_offset),
+  (select count(*) from oncestream.dead_letter d join oncestream.consumer_offset o using (consumer_group, topic, partition) where d.record_offset >= o.next_offset)`
 
 // watch looks at the tables all the time, each time in one snapshot. What it
 // cannot see, because the database is away, it does not see.
@@ -26,7 +27,7 @@ func (w *world) watch(ctx context.Context) {
 		defer cancel()
 		s := check.Sample{At: time.Now()}
 		err := pgx.BeginTxFunc(attempt, w.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}, func(tx pgx.Tx) error {
-			return tx.QueryRow(attempt, sqlSample, recent).Scan(&s.Sum, &s.Doubles, &s.Handled)
+			return tx.QueryRow(attempt, sqlSample, recent).Scan(&s.Sum, &s.Doubles, &s.Handled, &s.Early)
 		})
 		if err != nil {
 			return

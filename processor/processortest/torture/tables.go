@@ -7,7 +7,7 @@ import "fmt"
 const workloadTables = `
 create table appended (
   at bigint generated always as identity, id uuid not null, entity text not null, seq bigint not null check (seq > 0),
-  partition int not null, record_offset bigint not null
+  partition int not null, record_offset bigint not null, tx xid8 not null default pg_current_xact_id()
 );
 create index on appended (id);
 create table account (account text, currency char(3), balance numeric(20,2) not null, primary key (account, currency));
@@ -19,7 +19,8 @@ create table counter (entity text primary key, n bigint not null, total numeric(
 -- the epoch of a claim, anything else that moves the position raises the epoch.
 create table journal (
   id bigint generated always as identity primary key, partition int not null,
-  from_offset bigint not null, to_offset bigint not null, epoch bigint not null, owner text, pass boolean not null
+  from_offset bigint not null, to_offset bigint not null, epoch bigint not null, owner text, pass boolean not null,
+  tx xid8 not null default pg_current_xact_id()
 );
 create function journal() returns trigger language plpgsql as $$
 begin
