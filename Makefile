@@ -11,6 +11,10 @@ PKG         ?= ./...
 BENCH       ?= .
 BENCHTIME   ?= 1s
 FUZZTIME    ?= 30s
+# How long faults strike, and which broker they strike: kfake or kafka.
+FOR         ?= 8m
+SEED        ?= 1
+BROKER      ?= kafka
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 
 # A result from the test cache says nothing of the servers that a test met.
@@ -66,6 +70,11 @@ fuzz: ## Run each fuzz target for FUZZTIME=30s
 	  done; \
 	done
 
+.PHONY: torture
+torture: build ## Let every fault strike for FOR=8m, with SEED=1, and judge; then see the judge fail
+	bin/oncestream torture --broker $(BROKER) --seed $(SEED) --for $(FOR) --report .cache/torture
+	$(TEST) -tags=torture -run=TestTortureSabotage -v ./cmd/oncestream
+
 .PHONY: lint
 lint: $(LINT) ## Run golangci-lint on everything
 	$(LINT) config verify
@@ -81,7 +90,7 @@ verify: lint vet arrows generate tidy ## Run every check that is no test
 
 .PHONY: vet
 vet: ## Run go vet, with the build tags of the tests
-	$(GO) vet -tags=broker,docker ./...
+	$(GO) vet -tags=broker,docker,torture ./...
 
 .PHONY: arrows
 arrows: ## Check that imports point down

@@ -224,7 +224,8 @@ func (s *groupSource) consumerLeave(ctx context.Context, client *kgo.Client, mem
 func (s *groupSource) leave(ctx context.Context) error {
 	memberID, _ := s.client.GroupMetadata()
 	err := s.client.LeaveGroupContext(ctx)
-	if s.member.id == "" || memberID == "" || ctx.Err() != nil {
+	joining := memberID == "" // and maybe a member already, who has not heard of it
+	if s.member.id == "" || joining && s.e.cfg.Kafka.GroupProtocol == GroupProtocolConsumer || ctx.Err() != nil {
 		return err
 	}
 	err = s.staticLeave(ctx, memberID)

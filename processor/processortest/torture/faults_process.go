@@ -178,6 +178,9 @@ func (w *world) stop(ctx context.Context, victim *worker) (bool, error) {
 	limited, cancel := context.WithTimeout(ctx, grace)
 	defer cancel()
 	code, err := p.Wait(limited)
+	if err != nil && ctx.Err() == nil {
+		return true, fmt.Errorf("%s has not ended %v after SIGTERM:\n%s", victim.name, grace, victim.dump(ctx, p))
+	}
 	if err == nil && code != 0 && code != -1 { // -1: killed by another fault meanwhile
 		err = fmt.Errorf("%s ended with exit code %d after SIGTERM", victim.name, code)
 	}

@@ -45,6 +45,10 @@ type Options struct {
 	// changes what passes makes a program of the worker that breaks the protocol,
 	// and the checkers must see it. Defaults to nothing.
 	Wire pgproxy.Rule
+	// Tables is SQL that is run once the tables are there. It is for tests of the
+	// torture itself, as Wire is: a trigger that breaks what the program relies on.
+	// Defaults to nothing.
+	Tables string
 	// Say is told of each step. Defaults to nothing.
 	Say func(format string, args ...any)
 }

@@ -56,6 +56,9 @@ func (w *world) play(ctx context.Context, faults []Fault) error {
 	}
 	w.history.Run.Healed = time.Now()
 	err := w.until(ctx, w.Limit, "everything to be handled", func(ctx context.Context) (bool, error) {
+		if err := w.resolve(ctx); err != nil {
+			return false, err
+		}
 		lag, err := w.lag(ctx)
 		return lag == 0 && err == nil, nil
 	})

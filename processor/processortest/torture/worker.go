@@ -1,6 +1,8 @@
 package torture
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -125,6 +127,28 @@ func (w *worker) kill() bool {
 	p.Kill()
 	return true
 }
+
+// dump ends a process that hangs, and returns the end of what it has said: where
+// its goroutines stood.
+func (w *worker) dump(ctx context.Context, p *processortest.Process) string {
+	limited, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err := p.Dump()
+	if err == nil {
+		_, err = p.Wait(limited)
+	}
+	w.mu.Lock()
+	log := w.log(w.lives)
+	w.mu.Unlock()
+	said, readErr := os.ReadFile(log)
+	if err = errors.Join(err, readErr); err != nil {
+		return err.Error()
+	}
+	return string(said[max(0, len(said)-dumped):])
+}
+
+// dumped is how much of a log is shown, in bytes.
+const dumped = 60_000
 
 // struck notes a COMMIT that the proxy has struck.
 func (w *worker) struck() {

@@ -85,7 +85,9 @@ func (w *world) createTables(ctx context.Context) (err error) {
 	if w.pool, err = pgxpool.New(ctx, url); err != nil {
 		return err
 	}
-	_, err = w.pool.Exec(ctx, workloadTables)
+	if _, err = w.pool.Exec(ctx, workloadTables); err == nil && w.Tables != "" {
+		_, err = w.pool.Exec(ctx, w.Tables)
+	}
 	return err
 }
 
