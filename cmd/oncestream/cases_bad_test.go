@@ -117,6 +117,20 @@ func TestCaseBadMessages(t *testing.T) {
 	t.Logf("%d messages: %.0f a second clean, %.0f with 1 %% bad: ratio %.2f", n, speed[false], speed[true], speed[true]/speed[false])
 }
 
+// envCaseOutage says how long the database is down.
+const envCaseOutage = "ONCESTREAM_TEST_CASE_OUTAGE"
+
+func caseOutage(tb testing.TB) time.Duration {
+	tb.Helper()
+	text, ok := os.LookupEnv(envCaseOutage)
+	if !ok {
+		return 3 * time.Second
+	}
+	d, err := time.ParseDuration(text)
+	noErr(tb, err)
+	return d
+}
+
 // Proves that an outage in the middle of bad messages makes no dead letter of a
 // good one, and loses and doubles none.
 func TestCaseBadMessagesAndOutage(t *testing.T) {
@@ -124,12 +138,9 @@ func TestCaseBadMessagesAndOutage(t *testing.T) {
 	records, reasons := mixed(caseRecords(t))
 	w.sift(records, reasons, func() {
 		noErr(t, server.Stop(t.Context(), embedded.StopImmediate))
-		pause := time.NewTimer(caseOutage)
+		pause := time.NewTimer(caseOutage(t))
 		defer pause.Stop()
 		<-pause.C
 		noErr(t, server.Restart(t.Context()))
 	})
 }
-
-// caseOutage is how long the database is down.
-const caseOutage = 3 * time.Second
