@@ -170,12 +170,12 @@ func (a *attempt) inOrder(ctx context.Context, tx pgx.Tx, pieces ...[]int) error
 // the doing of a message before it that is about to be set aside itself. What is
 // wrong with a value is wrong whatever stands before it.
 func dependent(f *schema.Fault) bool {
-	if _, server := errors.AsType[*pgconn.PgError](f.Err); server {
+	if _, server := errors.AsType[*pgconn.PgError](f.Err); server || f.Dependent {
 		return true
 	}
 	switch f.Reason {
 	case schema.ReasonDecode, schema.ReasonKeyMissing, schema.ReasonKeyInvalid, schema.ReasonTombstone,
-		schema.ReasonValueType, schema.ReasonValueRange, schema.ReasonTooLarge:
+		schema.ReasonValueType, schema.ReasonValueRange, schema.ReasonNotNull, schema.ReasonTooLarge:
 		return false
 	default:
 		return true

@@ -42,6 +42,11 @@ type Fault struct {
 	Field, Column string
 	// Err says what is wrong, in words.
 	Err error
+	// Dependent says that another message may be the cause, by what it has done
+	// before: the engine then judges this one when it is known what stays. What is
+	// wrong with a value is not dependent; reasons such as insufficient_funds and
+	// handler always count as it. Defaults to false.
+	Dependent bool
 }
 
 // Faultf returns a Fault of r; r may be nil. The format takes %w.

@@ -89,7 +89,9 @@ func (p *upsertPlan[T]) update(ctx context.Context, tx pgx.Tx, sh *shape, column
 	c := &p.encoder.columns[column]
 	var faults schema.Faults
 	for _, n := range lost {
-		faults = append(faults, absent(batch[sh.places[n-1]].Record, c.Field, c.Name, "missing, there is no row of the key"))
+		f := absent(batch[sh.places[n-1]].Record, c.Field, c.Name, "missing, there is no row of the key")
+		f.Dependent = true // another message may have deleted it
+		faults = append(faults, f)
 	}
 	return faults.AsError()
 }
