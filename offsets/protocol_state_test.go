@@ -83,7 +83,7 @@ type protocolTx struct {
 
 // protocolBudget is how many faults of each sort may still happen, and how many
 // claims. It keeps the model finite.
-type protocolBudget struct{ crashes, losses, restores, rewinds, claims int8 }
+type protocolBudget struct{ crashes, losses, restores, rewinds, claims, givenUp int8 }
 
 // sabotage breaks the protocol, as faults.md's of the same letter would.
 type sabotage struct {
@@ -93,6 +93,7 @@ type sabotage struct {
 	errorIsAbort       bool // d: no answer to COMMIT is taken for an abort
 	errorIsCommit      bool // d: no answer to COMMIT is taken for a commit
 	admitIgnored       bool // e: all messages are taken for fresh
+	givenUpEarly       bool // f: the claim given up before what is in hand was passed
 	keysApart          bool // j: the keys in a transaction of their own
 	staleClaim         bool // a claim that reads the position before it takes the lock
 	movedBeforeAnswer  bool // the claim moves when COMMIT is sent

@@ -27,6 +27,7 @@ func stepsFrom(from protocolState, broken sabotage) []protocolStep {
 		s.commit(m)
 		s.reclaim(m)
 		s.watch(m)
+		s.giveUp(m)
 		s.server(m)
 		s.crash(m)
 	}
@@ -226,6 +227,19 @@ func (s *steps) watch(m int) {
 	}
 	s.add(step("watched:", m), false, func(to *protocolState) string {
 		to.members[m] = protocolMember{}
+		return ""
+	})
+}
+
+// giveUp is a member that lets its claim go, as for a successor, and only then
+// passes what it has in hand.
+func (s *steps) giveUp(m int) {
+	if !s.sabotage.givenUpEarly || s.from.left.givenUp == 0 || s.from.members[m].phase != holding || s.from.locked() {
+		return
+	}
+	s.add(step("gives up:", m), false, func(to *protocolState) string {
+		to.left.givenUp--
+		to.row.epoch++
 		return ""
 	})
 }
