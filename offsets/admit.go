@@ -171,8 +171,8 @@ func (l *Ledger) admitError(f *folded, err error) error {
 // resolve looks up the keys that were not inserted and checks that every key
 // is accounted for: inserted + found = sent.
 func (l *Ledger) resolve(ctx context.Context, tx pgx.Tx, f *folded) ([]Admission, error) {
-	if lost := f.lost(); len(lost) > 0 {
-		rows, err := tx.Query(ctx, l.sql.find, column{f.entries, lost, keyCell}, l.id())
+	if lost := f.rest(); len(lost) > 0 {
+		rows, err := tx.Query(ctx, l.sql.find, l.findArgs(f, lost)...)
 		if err == nil {
 			err = f.readFound(rows)
 		}
@@ -184,4 +184,9 @@ func (l *Ledger) resolve(ctx context.Context, tx pgx.Tx, f *folded) ([]Admission
 		return nil, l.admitError(f, fmt.Errorf("%w: %d inserted + %d found; try the transaction again", ErrKeyVanished, f.inserted, len(f.found)))
 	}
 	return f.admissions(), nil
+}
+
+// findArgs are the parameters of sqlFind, for the keys at the places.
+func (l *Ledger) findArgs(f *folded, places []int) []any {
+	return []any{column{f.entries, places, keyCell}, l.id()}
 }

@@ -27,6 +27,11 @@ var (
 	// gone when it was looked up, as after a purge; the transaction must be
 	// tried again.
 	ErrKeyVanished = errors.New("a key vanished while it was being admitted")
+	// ErrKeyContested means that another transaction has committed a key of the
+	// batch after the look for it, as where two partitions bring the same key at
+	// the same time. The transaction must be rolled back, and the batch be tried
+	// again by AdvanceAndAdmitContested.
+	ErrKeyContested = errors.New("a key is contested by another transaction")
 )
 
 // DB is what the ledger needs of a connection; *pgx.Conn, *pgxpool.Pool and

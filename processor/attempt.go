@@ -19,6 +19,8 @@ type attempt struct {
 	*batch
 	*history
 	info BatchInfo
+	// insert says that the keys are inserted, since they are or may be contested.
+	insert bool
 
 	counts    offsets.Counts
 	aside     []*schema.Fault // set aside in this transaction, beside batch.dead
@@ -33,8 +35,9 @@ type attempt struct {
 
 // history is what a worker knows of its partition's dead letters.
 type history struct {
-	rate    rate
-	sifting sifting
+	rate       rate
+	sifting    sifting
+	contention contention
 	// unknown is the attempt whose COMMIT had no answer last.
 	unknown *attempt
 	// parked are the record keys that may stand behind a parked dead letter. Only
@@ -49,6 +52,9 @@ func (a *attempt) admit(ctx context.Context, tx pgx.Tx, c offsets.Claim) (offset
 	candidates := a.candidates()
 	if len(candidates) == 0 {
 		a.park(nil)
+		if a.insert {
+			return a.ledger.AdvanceAndAdmitContested(ctx, tx, c, a.to, a.entries)
+		}
 		return a.ledger.AdvanceAndAdmit(ctx, tx, c, a.to, a.entries)
 	}
 	next, err := a.ledger.Advance(ctx, tx, c, a.to)
