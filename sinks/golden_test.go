@@ -49,6 +49,7 @@ func TestStatements(t *testing.T) {
 	key := targets(t, "id", "kind")
 	for name, sql := range map[string]string{
 		"insert":             insertSQL(table, all),
+		"insert_copy":        copySQL(table, targets(t, "id", "kind", `x"y`, "total")),
 		"insert_partial":     insertSQL(table, targets(t, "id", "kind", `x"y`)),
 		"insert_defaults":    defaultsSQL(table),
 		"upsert":             upsertSQL(table, all, []string{`x"y`, "took"}, ""),

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -96,6 +97,12 @@ func (s *Insert[T]) constraint(table *Table, columns []bound[T]) ([]string, erro
 		}
 	}
 	return nil, table.Unique(names...)
+}
+
+// meets reports whether a row was refused because of one that is there.
+func meets(err error) bool {
+	server, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (server.Code == "23505" || server.Code == "23P01")
 }
 
 // writeOnce inserts the rows that meet no other, and notes the others.

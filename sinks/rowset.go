@@ -20,21 +20,23 @@ type rowset struct {
 	shapes  []*shape
 	used    int
 	bits    []byte // scratch: the shape of a row
+	copying bool   // rows are gathered for COPY, not for parameters
 }
 
 // shape holds the rows that have the same columns.
 type shape struct {
 	bits    []byte
 	targets []*target
-	params  []*array
-	places  []int // of each row: the place in the batch of the message to blame
+	params  []*array // the rows by column,
+	stream  []byte   // or one after the other, for COPY
+	places  []int    // of each row: the place in the batch of the message to blame
 }
 
 func newRowset(targets []target) *rowset {
 	return &rowset{targets: targets, bits: make([]byte, (len(targets)+7)/8)}
 }
 
-func (s *rowset) reset() { s.used = 0 }
+func (s *rowset) reset() { s.used, s.copying = 0, false }
 
 // filled are the shapes that have rows, in the order of their first row.
 func (s *rowset) filled() []*shape { return s.shapes[:s.used] }
@@ -48,6 +50,11 @@ func (s *rowset) add(row cells, place int) {
 		}
 	}
 	sh := s.find()
+	sh.places = append(sh.places, place)
+	if s.copying {
+		sh.stream = copyRow(sh.stream, len(sh.targets), row)
+		return
+	}
 	next := 0
 	for _, cell := range row {
 		if len(cell) > 0 {
@@ -55,7 +62,6 @@ func (s *rowset) add(row cells, place int) {
 			next++
 		}
 	}
-	sh.places = append(sh.places, place)
 }
 
 // find looks through the shapes one by one: there is nearly always one.
@@ -77,6 +83,7 @@ func (s *rowset) find() *shape {
 func (sh *shape) begin(targets []target, bits []byte) {
 	sh.bits = append(sh.bits[:0], bits...)
 	sh.targets, sh.places = sh.targets[:0], sh.places[:0]
+	sh.stream = append(sh.stream[:0], copyHeader...)
 	n := 0
 	for i := range targets {
 		if bits[i/8]&(1<<(i%8)) == 0 {
