@@ -119,6 +119,7 @@ makes no sense, 3 a replay found something new, or verify what is not idempotent
 	root.AddCommand(a.runCommand(), a.migrateCommand(), a.produceCommand(), a.statusCommand(),
 		a.replayCommand(), a.verifyCommand(), a.keysCommand(), a.offsetsCommand(), a.deadLettersCommand(), a.lintCommand(), a.demoCommand(), a.tortureCommand(), a.versionCommand())
 	addExamples(root)
+	profiled(root)
 	return root
 }
 
