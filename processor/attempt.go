@@ -21,6 +21,8 @@ type attempt struct {
 	info BatchInfo
 	// insert says that the keys are inserted, since they are or may be contested.
 	insert bool
+	// careful says that the sink is not told of a first try.
+	careful bool
 
 	counts    offsets.Counts
 	aside     []*schema.Fault // set aside in this transaction, beside batch.dead
@@ -37,7 +39,8 @@ type attempt struct {
 type history struct {
 	rate       rate
 	sifting    sifting
-	contention contention
+	contention contention // of keys,
+	rows       contention // and of what the sink writes
 	// unknown is the attempt whose COMMIT had no answer last.
 	unknown *attempt
 	// parked are the record keys that may stand behind a parked dead letter. Only
@@ -155,6 +158,9 @@ func (a *attempt) apply(ctx context.Context, tx pgx.Tx, fresh []int) error {
 	}
 	if a.isolate || a.sifting.begin {
 		return a.isolating(ctx, tx, fresh)
+	}
+	if !a.careful {
+		ctx = schema.FirstTry(ctx)
 	}
 	outcomes, err := a.messages.apply(ctx, ownedTx{tx}, a.pick(fresh))
 	if err == nil {

@@ -47,8 +47,8 @@ type transactor struct {
 // keeps a second owner out until this transaction has ended. The claim moves
 // only after COMMIT has answered.
 //
-// A batch whose keys are contested is tried a second time, at once and with the
-// same claim, by the way that waits for the other transaction: see contention.go.
+// A batch whose keys or rows are contested is tried a second time, at once and
+// with the same claim, by the careful way: see contention.go.
 func (t *transactor) transact(ctx context.Context, c offsets.Claim, b *batch, h *history) (offsets.Claim, error) {
 	select {
 	case t.slots <- struct{}{}:
@@ -60,16 +60,14 @@ func (t *transactor) transact(ctx context.Context, c offsets.Claim, b *batch, h 
 	defer cancel()
 	a := t.newAttempt(c, b, h)
 	a.insert = h.contention.insert()
+	a.careful = b.refused || b.isolate || h.sifting.begin || h.rows.insert()
 	next, err := a.once(ctx, c)
-	contested := errors.Is(err, offsets.ErrKeyContested)
-	if !a.insert {
-		h.contention.learn(contested)
-	}
-	if !contested {
+	keys, rows := a.contested(err)
+	if !keys && !rows {
 		return next, err
 	}
 	again := t.newAttempt(c, b, h)
-	again.insert, again.info.Contested = true, true
+	again.insert, again.careful, again.info.Contested = a.insert || keys, true, true
 	return again.once(ctx, c)
 }
 

@@ -1,6 +1,12 @@
 package processor
 
-import "math/bits"
+import (
+	"errors"
+	"math/bits"
+
+	"github.com/oncestream/oncestream/offsets"
+	"github.com/oncestream/oncestream/schema"
+)
 
 // A batch writes its keys by a look and a copy. Where another partition brings
 // one of them at the same moment, the copy ends in [offsets.ErrKeyContested], and
@@ -11,6 +17,11 @@ import "math/bits"
 // The insert costs the server about one and a half times the copy. So the copy
 // pays as long as fewer than one batch of three is contested; with more, the
 // insert is chosen from the start.
+//
+// The same is done with rows that a sink writes by a way which cannot tell
+// duplicates, see [schema.FirstTry]: where it answers [schema.Contested], the
+// batch is done again and the sink is not told of a first try. Such rows are
+// there already as a rule because their keys were purged.
 
 // contention is how often the batches of a partition were contested.
 type contention struct {
@@ -29,6 +40,18 @@ const (
 	// after them: where it still is, 5 in 69 batches are done twice.
 	insertedRun = 64
 )
+
+// contested tells of what was contested in a try, and learns from it.
+func (a *attempt) contested(err error) (keys, rows bool) {
+	keys, rows = errors.Is(err, offsets.ErrKeyContested), schema.IsContested(err)
+	if !a.insert {
+		a.contention.learn(keys)
+	}
+	if !a.careful {
+		a.rows.learn(rows)
+	}
+	return keys, rows
+}
 
 // insert reports whether the next batch is to be inserted from the start.
 func (c *contention) insert() bool {

@@ -47,7 +47,8 @@
 //	outage         08 40 53 55 57 58 25006, network  again, for ever, with backoff
 //	own fault      21 22 23 42 54, Permanent(),      find the message, set it aside as a dead
 //	               decode, key                       letter, pass the others; or as Policy says
-//	contested      ErrKeyContested                   once more at once, by an insert of the keys
+//	contested      ErrKeyContested, Contested() of   once more at once, by an insert of the keys
+//	               package schema from a sink        and a sink that is told of no first try
 //	unavailable    Unavailable(), from a decoder     again, for ever, with backoff
 //	               or a sink
 //	systemic       42P01 42501 42703 42883 …         the partition halts; no message is blamed
