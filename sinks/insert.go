@@ -41,6 +41,12 @@ type Insert[T any] struct {
 	// messages of one key then meet in one row. Empty where the key is taken from
 	// what no column holds.
 	KeyFields []string
+	// LookUp asks which rows are there before the others are written, in the order
+	// of their keys and not of the batch. It pays where duplicates are common, as
+	// where the constraint is the only guard and no key was admitted before, and
+	// needs ConflictDuplicate. Only a [schema.FirstTry] does so. Defaults to
+	// false: the rows are written, and only a row that is met starts the search.
+	LookUp bool
 
 	plan atomic.Pointer[insertPlan[T]]
 }
@@ -53,7 +59,8 @@ type insertPlan[T any] struct {
 	encoder  *rowEncoder[T]
 	rule     ConflictRule
 	copyable bool
-	fewest   int       // messages for which COPY is used
+	fewest   int // messages for which COPY is used
+	lookUp   bool
 	memory   sync.Pool // of *insertMemory
 }
 
@@ -78,10 +85,10 @@ func (s *Insert[T]) compile(table *Table) (*insertPlan[T], error) {
 		return nil, err
 	}
 	rule, err := s.resolve(table, columns)
-	if err != nil {
+	if err = errors.Join(err, s.checkLookUp(rule)); err != nil {
 		return nil, err
 	}
-	plan := &insertPlan[T]{table: table, encoder: newRowEncoder(columns), rule: rule, fewest: copyFewest}
+	plan := &insertPlan[T]{table: table, encoder: newRowEncoder(columns), rule: rule, fewest: copyFewest, lookUp: s.LookUp}
 	plan.copyable = copyable(table, plan.encoder.targets)
 	plan.memory.New = func() any {
 		return &insertMemory{cells: make(cells, len(columns)), rows: newRowset(plan.encoder.targets)}
@@ -121,15 +128,19 @@ func (s *Insert[T]) ApplyReport(ctx context.Context, tx pgx.Tx, batch []schema.M
 	defer plan.memory.Put(m)
 	m.rows.reset()
 	m.rows.copying = plan.copies(ctx, len(batch))
+	m.rows.keyed = m.rows.copying && plan.lookUp
 	all := outcomes{size: len(batch)}
 	err := gather(batch, func(place int, msg *schema.Message[T]) error { return plan.add(m, place, msg) })
 	for _, sh := range m.rows.filled() {
 		if err != nil {
 			break
 		}
-		if m.rows.copying && len(sh.targets) > 0 {
+		switch {
+		case m.rows.keyed:
+			err = plan.writeNew(ctx, tx, sh, batch, &all)
+		case m.rows.copying && len(sh.targets) > 0:
 			err = plan.writeCopy(ctx, tx, sh, batch)
-		} else {
+		default:
 			err = plan.write(ctx, tx, sh, &all)
 		}
 	}

@@ -110,7 +110,7 @@ func (p *insertPlan[T]) writeOnce(ctx context.Context, tx pgx.Tx, sh *shape, all
 	if len(sh.targets) == 0 {
 		return p.writeDefaultsOnce(ctx, tx, sh, all)
 	}
-	losers, err := placesOf(ctx, tx, insertOnceSQL(p.table, sh.targets, p.rule), sh.args())
+	losers, err := placesOf(ctx, tx, insertOnceSQL(p.table, sh.targets, p.rule, p.lookUp), sh.args())
 	if err != nil || len(losers) == 0 {
 		return err
 	}
