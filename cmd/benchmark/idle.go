@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -76,13 +77,18 @@ func (m *machine) idleWith(ctx context.Context, partitions int) (f idleFigures, 
 	if err != nil {
 		return f, err
 	}
+	var complaint bytes.Buffer
+	cmd.Stderr = &complaint
 	started := time.Now()
 	if err := cmd.Start(); err != nil {
 		return f, err
 	}
 	f = idleFigures{Partitions: partitions}
 	err = m.watchIdle(ctx, &f, cmd, j, &queries, started)
-	return f, errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
+	if err = errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait()); err != nil {
+		err = fmt.Errorf("%w\n%s", err, tail(complaint.Bytes()))
+	}
+	return f, err
 }
 
 func (m *machine) watchIdle(ctx context.Context, f *idleFigures, cmd *exec.Cmd, j job, queries *atomic.Int64, started time.Time) error {
@@ -115,6 +121,9 @@ func (m *machine) watchIdle(ctx context.Context, f *idleFigures, cmd *exec.Cmd, 
 	return conn.QueryRow(ctx, "select count(*) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()").Scan(&f.Connections)
 }
 
+// claimLimit is how long the claims may take.
+const claimLimit = 90 * time.Second
+
 // settle is the time after the last claim that is not looked at.
 const settle = 5 * time.Second
 
@@ -129,7 +138,7 @@ func (m *machine) sample(pid int, queries *atomic.Int64) (client, server time.Du
 
 // awaitClaims waits until the process holds all partitions.
 func awaitClaims(ctx context.Context, conn *pgx.Conn, j job, partitions int) error {
-	ctx, cancel := context.WithTimeout(ctx, watchLimit)
+	ctx, cancel := context.WithTimeout(ctx, claimLimit)
 	defer cancel()
 	ledger := offsets.New(offsets.Options{Schema: ledgerSchema, Group: j.group, Topic: j.topic})
 	for {
