@@ -31,7 +31,7 @@ func (l *Ledger) AdvanceAndAdmit(ctx context.Context, tx pgx.Tx, c Claim, to Pos
 	if err != nil {
 		return c, nil, err
 	}
-	next, err := l.advanceWith(ctx, tx, c, to, f, keyStatement{l.sql.known, l.findArgs(f, f.order), f.readFound})
+	next, err := l.advanceWith(ctx, tx, c, to, f, keyStatement{l.sql.known[l.findPlan(len(f.order))], l.findArgs(f, f.order), f.readFound})
 	if err == nil {
 		err = l.copyKeys(ctx, tx, f)
 	}

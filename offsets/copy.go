@@ -34,6 +34,7 @@ func (l *Ledger) copyKeys(ctx context.Context, tx pgx.Tx, f *folded) error {
 	for _, place := range places {
 		f.fresh[place] = true
 	}
+	l.written.Add(int64(len(places)))
 	return nil
 }
 

@@ -19,7 +19,7 @@ func Statements(schema string) []Statement {
 		{"look", s.look},
 		{"admit", s.admit},
 		{"admit advanced", s.admitAdvanced},
-		{"find", s.find},
+		{"find", s.find[findLate]},
 		{"copy", s.copy},
 		{"account", s.account},
 		{"reclaim", s.reclaim},
@@ -77,7 +77,9 @@ func (l *Ledger) SabotageInsertResult() {
 // BlindLook has the look before a copy find nothing. It is no sabotage: the look
 // is a shortcut, and the copy is refused instead.
 func (l *Ledger) BlindLook() {
-	replace(&l.sql.known, "where ", "where false and ")
+	for i := range l.sql.known {
+		replace(&l.sql.known[i], "where ", "where false and ")
+	}
 }
 
 // SabotageIdentity (h) claims a topic by its name only.
@@ -88,7 +90,9 @@ func (l *Ledger) SabotageIdentity() {
 // SabotageKeyScope (k) remembers keys by partition, with the trigger KeysByPartition.
 func (l *Ledger) SabotageKeyScope() {
 	l.BlindLook()
-	replace(&l.sql.find, "handler = $2", "handler / 100 = $2")
+	for i := range l.sql.find {
+		replace(&l.sql.find[i], "handler = $2", "handler / 100 = $2")
+	}
 }
 
 // KeysByPartition has each partition write its keys under a handler of its own.

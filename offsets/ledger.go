@@ -54,11 +54,12 @@ type Options struct {
 }
 
 // Ledger is the account of one consumer group on one topic. It holds no state
-// of the account itself, only the text of its statements and the handler's id,
-// so it may be shared by all workers of a process.
+// of the account itself, only the text of its statements, the handler's id, and
+// how many keys it has written, which decides how they are looked for; so it may be shared by all workers of a process.
 type Ledger struct {
 	group, topic, handler string
 	handlerID             atomic.Int32 // 0 until it is registered
+	written               atomic.Int64
 	sql                   statements
 }
 

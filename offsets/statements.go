@@ -16,7 +16,8 @@ type statements struct {
 	release, halt, holder               string
 	haltRefused, decided                string
 	advance, look, account              string
-	admit, admitAdvanced, known, find   string
+	admit, admitAdvanced                string
+	known, find                         [findPlans]string
 	copy                                string
 	progress                            string
 	setAside, blocked, forget, results  string
@@ -65,8 +66,8 @@ func newStatements(schema string) statements {
 		account:       in(sqlAccount),
 		admit:         in(sqlAdmit),
 		admitAdvanced: in(sqlAdmitAdvanced),
-		known:         in(sqlFind),
-		find:          in(sqlFind),
+		known:         findVariants(in(sqlFind)),
+		find:          findVariants(in(sqlFind)),
 		copy:          in(sqlCopy),
 		progress:      in(sqlProgress),
 		setAside:      in(sqlSetAside),
