@@ -53,7 +53,7 @@ type history struct {
 // parked one are set aside first, under the lock of the advance.
 func (a *attempt) admit(ctx context.Context, tx pgx.Tx, c offsets.Claim) (offsets.Claim, []offsets.Admission, error) {
 	candidates := a.candidates()
-	if len(candidates) == 0 {
+	if len(candidates) == 0 && a.guardedBy != GuardConstraint {
 		a.park(nil)
 		if a.insert {
 			return a.ledger.AdvanceAndAdmitContested(ctx, tx, c, a.to, a.entries)
@@ -64,12 +64,14 @@ func (a *attempt) admit(ctx context.Context, tx pgx.Tx, c offsets.Claim) (offset
 	if err != nil {
 		return c, nil, err
 	}
-	blocked, err := a.ledger.Blocked(ctx, tx, c.Partition, candidates)
-	if err != nil {
-		return c, nil, err
+	var blocked [][]byte
+	if len(candidates) > 0 {
+		if blocked, err = a.ledger.Blocked(ctx, tx, c.Partition, candidates); err != nil {
+			return c, nil, err
+		}
 	}
 	a.park(blocked)
-	admissions, err := a.ledger.Admit(ctx, tx, a.entries)
+	admissions, err := a.guardedBy.admit(ctx, tx, a.ledger, a.entries)
 	return next, admissions, err
 }
 
@@ -241,13 +243,17 @@ func (a *attempt) close(ctx context.Context, tx pgx.Tx, c offsets.Claim) error {
 	for i, f := range dead {
 		letters[i] = a.policy.letter(f)
 	}
-	if err := a.ledger.Forget(ctx, tx, a.forgotten); err != nil {
+	keep, results := a.kept()
+	forget := a.forgotten
+	if a.guardedBy == GuardConstraint { // there are no keys
+		forget, keep, results = nil, nil, nil
+	}
+	if err := a.ledger.Forget(ctx, tx, forget); err != nil {
 		return err
 	}
 	if err := a.ledger.SetAside(ctx, tx, letters); err != nil {
 		return err
 	}
-	keep, results := a.kept()
 	if err := a.ledger.Keep(ctx, tx, keep, results); err != nil {
 		return err
 	}

@@ -26,10 +26,12 @@ type transactor struct {
 	ledger *offsets.Ledger
 	policy Policy
 	hears  bool // of duplicates
-	hooks  Hooks
-	log    *slog.Logger
-	topic  string
-	limit  time.Duration
+	// guardedBy is the pipeline's.
+	guardedBy Guard
+	hooks     Hooks
+	log       *slog.Logger
+	topic     string
+	limit     time.Duration
 	// guard, if set, looks at what the transaction has done, before COMMIT; its
 	// error rolls it back.
 	guard func(ctx context.Context, tx pgx.Tx) error

@@ -92,6 +92,7 @@
 //	batch_records.go     what one transaction handles
 //	batch.go             THE transaction; tx.go COMMIT's outcomes
 //	attempt.go           one try at a batch: keys, effects, duplicates, dead letters
+//	guard.go             the ledger's keys, or a constraint of the sink's own table
 //	contention.go        when keys are copied, and when inserted
 //	isolate.go           which message is at fault
 //	patience.go          what another partition may still put right

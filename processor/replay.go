@@ -162,6 +162,9 @@ func (r *replay) transact(ctx context.Context, b *batch) error {
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // nothing of this transaction is to stay
+	if r.p.decoder.guardedBy() == GuardConstraint {
+		return r.ask(ctx, tx, b)
+	}
 	admissions, err := r.ledger.Admit(ctx, tx, b.entries)
 	if err != nil {
 		return err
@@ -182,6 +185,36 @@ func (r *replay) transact(ctx context.Context, b *batch) error {
 	}
 	if err != nil {
 		r.fault(faultOf(err, nil))
+	}
+	return nil
+}
+
+// ask has the sink tell which messages are new, where its constraint is the guard.
+func (r *replay) ask(ctx context.Context, tx pgx.Tx, b *batch) error {
+	var asked []int
+	for i, record := range b.records {
+		if !r.known(record) && !r.leftOut(record) {
+			asked = append(asked, i)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	outcomes, err := b.messages.apply(ctx, ownedTx{tx}, b.pick(asked))
+	if err != nil && classify(err) != ownFault {
+		return err
+	}
+	if err != nil {
+		r.fault(faultOf(err, nil))
+		return nil
+	}
+	for n, i := range asked {
+		if key := b.entries[i].Key; (len(outcomes) == 0 || !outcomes[n].Duplicate) && !r.fresh[key] {
+			r.fresh[key] = true
+			r.fresher(b.records[i])
+		} else {
+			r.report.Duplicates++
+		}
 	}
 	return nil
 }
