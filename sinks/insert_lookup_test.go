@@ -15,15 +15,21 @@ import (
 )
 
 // firstReported is reported, for a first try.
-func firstReported(t testing.TB, db *tablestest.DB, sink sinks.Sink[schema.Row], batch []schema.Message[schema.Row]) (said string, err error) {
-	err = pgx.BeginFunc(t.Context(), db.Pool, func(tx pgx.Tx) error {
-		outcomes, err := sink.(reporter).ApplyReport(schema.FirstTry(t.Context()), tx, batch)
+func firstReported(tb testing.TB, db *tablestest.DB, sink sinks.Sink[schema.Row], batch []schema.Message[schema.Row]) (string, error) {
+	tb.Helper()
+	var said []byte
+	err := pgx.BeginFunc(tb.Context(), db.Pool, func(tx pgx.Tx) error {
+		outcomes, err := sink.(reporter).ApplyReport(schema.FirstTry(tb.Context()), tx, batch)
 		for _, o := range outcomes {
-			said += map[bool]string{true: "d", false: "."}[o.Duplicate]
+			letter := byte('.')
+			if o.Duplicate {
+				letter = 'd'
+			}
+			said = append(said, letter)
 		}
 		return err
 	})
-	return said, err
+	return string(said), err
 }
 
 // Proves that a look-up tells the rows that are there, and those that repeat
