@@ -29,7 +29,11 @@ type keyed struct {
 	rows  []span // of the stream of the shape
 	keys  []span // of cells
 	cells []byte // the key's cells of all rows
-	spare []byte // the stream of the rows that are left
+	// What is used again for the next batch: the stream of the rows that are left,
+	// the order of the rows, and the parameters.
+	spare  []byte
+	order  []int
+	arrays []*array
 }
 
 type span struct{ from, to int }
@@ -55,10 +59,11 @@ func (k *keyed) key(row int) []byte { return k.cells[k.keys[row].from:k.keys[row
 // repeat is called for the others. Keys that PostgreSQL holds equal have equal
 // bytes as a rule, see [target]; where they have not, the COPY meets them.
 func (k *keyed) firsts(repeat func(row int)) []int {
-	order := make([]int, len(k.rows))
-	for i := range order {
-		order[i] = i
+	order := k.order[:0]
+	for row := range k.rows {
+		order = append(order, row)
 	}
+	k.order = order
 	slices.SortStableFunc(order, func(a, b int) int { return bytes.Compare(k.key(a), k.key(b)) })
 	firsts := order[:0]
 	for _, row := range order {
@@ -73,9 +78,11 @@ func (k *keyed) firsts(repeat func(row int)) []int {
 
 // params are the key's columns of the rows, as arrays.
 func (k *keyed) params(key []*target, rows []int) arrays {
-	params := make(arrays, len(key))
+	for len(k.arrays) < len(key) {
+		k.arrays = append(k.arrays, &array{})
+	}
+	params := arrays(k.arrays[:len(key)])
 	for i, t := range key {
-		params[i] = &array{}
 		params[i].reset(t.carrier)
 	}
 	for _, row := range rows {
