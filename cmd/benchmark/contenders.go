@@ -33,6 +33,7 @@ const (
 func contenders() []contender {
 	return []contender{
 		{name: "insert", part: 1, sinks: insertAlone, all: true},
+		{name: "constraint", part: 1, sinks: insertAlone + "guard: constraint\n", all: true},
 		{name: "ceiling", part: 1, all: true},
 		{name: "copy", part: 1, all: true},
 		{name: "insert+sum", part: 1, sinks: insertAlone + andSum, all: true},

@@ -15,7 +15,8 @@
 // made from one template, with a checkpoint before it:
 //
 //	insert      the program, the payments pipeline with insert alone
-//	insert+sum  and with sum over 10,000 customers
+//	constraint  the same with guard: constraint, which keeps no keys of its own
+//	insert+sum  insert, and sum over 10,000 customers
 //	each        the library, user code of one statement a message
 //	ceiling     consume, decode and write what the program writes (advance, keys,
 //	            rows) over two connections, and nothing else: no group, no error
