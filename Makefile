@@ -53,8 +53,18 @@ test/broker: ## Run the tests on a real broker (Docker, or Java 17 and Maven) an
 test/docker: build ## Run compose.yaml, and the tests in containers (needs a Docker engine)
 	$(TEST) -tags=docker -run=Docker -v ./processor/processortest ./cmd/oncestream
 
+# How many records, how often each contender runs, and what else to tell the
+# program: BENCH_ARGS="--parts throughput,latency,scale,idle --pprof profiles".
+BENCH_RECORDS ?= 1000000
+BENCH_ROUNDS  ?= 3
+BENCH_ARGS    ?= --json bench.json --svg bench.svg
+
 .PHONY: bench
-bench: ## Run the benchmarks: BENCH=pattern BENCHTIME=1s
+bench: build bench/go ## Run the program beside its ceiling, COPY and naive Go, on a real broker (Linux): BENCH_RECORDS=1000000 BENCH_ROUNDS=3
+	$(GO) run ./cmd/benchmark --binary bin/oncestream --records $(BENCH_RECORDS) --rounds $(BENCH_ROUNDS) $(BENCH_ARGS)
+
+.PHONY: bench/go
+bench/go: ## Run the benchmarks of the packages: BENCH=pattern BENCHTIME=1s
 	$(GO) test -run='^$$' -bench='$(BENCH)' -benchtime=$(BENCHTIME) -benchmem -timeout=60m $(PKG)
 
 # Without its limit the making small of one input takes up to a minute, in which
@@ -109,5 +119,5 @@ tidy: ## Check that go.mod lists what is used, and nothing else
 
 .PHONY: clean
 clean: ## Remove what was built
-	rm -rf bin .cache
+	rm -rf bin .cache bench.json bench.svg
 	$(GO) clean

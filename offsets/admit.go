@@ -108,11 +108,6 @@ where exists (
   where consumer_group = $6 and topic = $7 and partition = $4 and epoch = $8 and next_offset = $9
 )` + sqlAdmitInsert
 
-const sqlFind = `
-select key, partition, record_offset, payload_sum, processed_at, result
-from $processed_message
-where handler = $2 and key = any ($1::uuid[])`
-
 // Admit inserts the keys of a batch and answers for each entry, in order,
 // whether it was new. The entries must be of one partition and in the order of
 // their offsets. The guard is the table's primary key: an entry is fresh if
@@ -171,8 +166,8 @@ func (l *Ledger) admitError(f *folded, err error) error {
 // resolve looks up the keys that were not inserted and checks that every key
 // is accounted for: inserted + found = sent.
 func (l *Ledger) resolve(ctx context.Context, tx pgx.Tx, f *folded) ([]Admission, error) {
-	if lost := f.lost(); len(lost) > 0 {
-		rows, err := tx.Query(ctx, l.sql.find, column{f.entries, lost, keyCell}, l.id())
+	if lost := f.rest(); len(lost) > 0 {
+		rows, err := tx.Query(ctx, l.sql.find[l.findPlan(len(lost))], l.findArgs(f, lost)...)
 		if err == nil {
 			err = f.readFound(rows)
 		}
@@ -183,5 +178,6 @@ func (l *Ledger) resolve(ctx context.Context, tx pgx.Tx, f *folded) ([]Admission
 	if f.inserted+len(f.found) != len(f.order) {
 		return nil, l.admitError(f, fmt.Errorf("%w: %d inserted + %d found; try the transaction again", ErrKeyVanished, f.inserted, len(f.found)))
 	}
+	l.written.Add(int64(f.inserted))
 	return f.admissions(), nil
 }

@@ -7,27 +7,56 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// AdvanceAndAdmit is Advance and then Admit in one round trip. The advance is
-// the first statement that the server sees; where it moves no row, no key is
-// inserted. The entries must lie between the claim's Next and to.Next: a batch
-// that begins before its claim would do again what has been passed.
+// AdvanceAndAdmit advances the claim and admits the keys of a batch: the fast way,
+// for keys that no other partition is likely to bring at the same moment. In one
+// round trip it sends the advance, which is the first statement that the server
+// sees, and a look for the keys. Those that are known are answered from what was
+// found; the others are copied into the table, which costs the server two thirds
+// of an insert that resolves conflicts.
+//
+// The look is a shortcut and never the guard: it does not see what another
+// transaction is writing. The copy does, by the primary key, and waits for it.
+// Where that was committed, the answer is ErrKeyContested: the transaction must
+// be rolled back, and the batch be tried again by AdvanceAndAdmitContested.
+//
+// The entries must be in the order of their offsets and lie between the claim's
+// Next and to.Next: a batch that begins before its claim would do again what has
+// been passed. The answers are those of Admit, the other errors those of Advance.
 func (l *Ledger) AdvanceAndAdmit(ctx context.Context, tx pgx.Tx, c Claim, to Position, entries []Entry) (Claim, []Admission, error) {
 	if len(entries) == 0 || to.Next <= c.Next {
 		next, err := l.Advance(ctx, tx, c, to)
 		return next, nil, err
 	}
-	f, err := l.fold(entries, c.Partition)
+	f, err := l.foldBetween(c, to, entries)
 	if err != nil {
 		return c, nil, err
 	}
-	if first, last := entries[0].Offset, entries[len(entries)-1].Offset; first < c.Next || last >= to.Next {
-		return c, nil, l.admitError(f, fmt.Errorf("the entries' offsets %d to %d are outside of the advance from %d to %d", first, last, c.Next, to.Next))
+	next, err := l.advanceWith(ctx, tx, c, to, f, keyStatement{l.sql.known[l.findPlan(len(f.order))], l.findArgs(f, f.order), f.readFound})
+	if err == nil {
+		err = l.copyKeys(ctx, tx, f)
 	}
-	moved, err := l.sendBoth(ctx, tx, c, to, f)
 	if err != nil {
 		return c, nil, err
 	}
-	next, err := l.advanced(ctx, tx, c, to, moved)
+	return next, f.admissions(), nil
+}
+
+// AdvanceAndAdmitContested is Advance and then Admit, with the advance and the
+// insert in one round trip: the way of a batch whose keys another partition may
+// bring at the same moment. It waits for that and then knows what became of it.
+// Where the advance moves no row, no key is inserted. Entries and answers are
+// those of AdvanceAndAdmit, without ErrKeyContested.
+func (l *Ledger) AdvanceAndAdmitContested(ctx context.Context, tx pgx.Tx, c Claim, to Position, entries []Entry) (Claim, []Admission, error) {
+	if len(entries) == 0 || to.Next <= c.Next {
+		next, err := l.Advance(ctx, tx, c, to)
+		return next, nil, err
+	}
+	f, err := l.foldBetween(c, to, entries)
+	if err != nil {
+		return c, nil, err
+	}
+	args := append(f.args(l.id()), l.group, l.topic, c.Epoch, to.Next)
+	next, err := l.advanceWith(ctx, tx, c, to, f, keyStatement{l.sql.admitAdvanced, args, f.readInserted})
 	if err != nil {
 		return c, nil, err
 	}
@@ -38,11 +67,39 @@ func (l *Ledger) AdvanceAndAdmit(ctx context.Context, tx pgx.Tx, c Claim, to Pos
 	return next, admissions, nil
 }
 
-// sendBoth sends the advance and the keys and reads both answers.
-func (l *Ledger) sendBoth(ctx context.Context, tx pgx.Tx, c Claim, to Position, f *folded) (moved int64, err error) {
+// foldBetween folds the entries of an advance.
+func (l *Ledger) foldBetween(c Claim, to Position, entries []Entry) (*folded, error) {
+	f, err := l.fold(entries, c.Partition)
+	if err != nil {
+		return nil, err
+	}
+	if first, last := entries[0].Offset, entries[len(entries)-1].Offset; first < c.Next || last >= to.Next {
+		return nil, l.admitError(f, fmt.Errorf("the entries' offsets %d to %d are outside of the advance from %d to %d", first, last, c.Next, to.Next))
+	}
+	return f, nil
+}
+
+// keyStatement is what is sent along with an advance, and how its rows are read.
+type keyStatement struct {
+	sql  string
+	args []any
+	read func(pgx.Rows) error
+}
+
+// advanceWith sends the advance and a statement on the keys in one round trip,
+// and reads both answers before it looks at the advance's row count.
+func (l *Ledger) advanceWith(ctx context.Context, tx pgx.Tx, c Claim, to Position, f *folded, keys keyStatement) (Claim, error) {
+	moved, err := l.sendBoth(ctx, tx, c, to, f, keys)
+	if err != nil {
+		return c, err
+	}
+	return l.advanced(ctx, tx, c, to, moved)
+}
+
+func (l *Ledger) sendBoth(ctx context.Context, tx pgx.Tx, c Claim, to Position, f *folded, keys keyStatement) (moved int64, err error) {
 	var batch pgx.Batch
 	batch.Queue(l.sql.advance, l.advanceArgs(c, to)...)
-	batch.Queue(l.sql.admitAdvanced, append(f.args(l.id()), l.group, l.topic, c.Epoch, to.Next)...)
+	batch.Queue(keys.sql, keys.args...)
 	results := tx.SendBatch(ctx, &batch)
 	defer func() {
 		if closeErr := results.Close(); err == nil && closeErr != nil {
@@ -55,7 +112,7 @@ func (l *Ledger) sendBoth(ctx context.Context, tx pgx.Tx, c Claim, to Position, 
 	}
 	rows, err := results.Query()
 	if err == nil {
-		err = f.readInserted(rows)
+		err = keys.read(rows)
 	}
 	if err != nil {
 		return 0, l.admitError(f, err)

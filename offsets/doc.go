@@ -20,9 +20,9 @@
 // These are the statements, in this order, in one transaction at read committed:
 //
 //	begin
-//	update consumer_offset … where epoch = mine and next_offset = from      [Ledger.Advance]
-//	insert into processed_message … order by key on conflict do nothing     [Ledger.Admit]
-//	select … from processed_message where key = any (those not inserted)    [Ledger.Admit]
+//	update consumer_offset … where epoch = mine and next_offset = from      [Ledger.AdvanceAndAdmit]
+//	select … from processed_message where key = any (all)                   the same
+//	copy processed_message … (those not found, in the order of the keys)    the same
 //	the effects of what is fresh                                            the caller
 //	update consumer_offset … the duplicates                                 [Ledger.Account]
 //	commit
@@ -35,12 +35,25 @@
 // owner and a claimer, cannot deadlock.
 //
 // The keys come before the effects because an effect must know whether it is the
-// first. The primary key decides that, never a select: the insert waits for a
-// transaction that is inserting the same key, a select does not see it. The keys
-// are sorted, so that two transactions meet them in one order.
+// first. The primary key decides that, never the select, which is only a shortcut:
+// the copy waits for a transaction that is writing the same key, a select does not
+// see it. Where that one commits, the copy is refused, and the transaction is over:
+// the batch is contested, and is done again in another way, which asks the table
+// as it writes. The keys are sorted, so that two transactions meet them in one
+// order.
 //
-// [Ledger.AdvanceAndAdmit] sends the first two in one round trip. Its insert asks
-// whether the advance has moved the row, so that a fenced worker locks no key.
+//	begin
+//	update consumer_offset … where epoch = mine and next_offset = from      [Ledger.AdvanceAndAdmitContested]
+//	insert into processed_message … order by key on conflict do nothing     the same
+//	select … from processed_message where key = any (those not inserted)    the same
+//	…
+//
+// That costs the server about one and a half times as much for random keys, twice
+// for keys that are ordered by time: the check and the speculative insertion of
+// on conflict do. In both ways the first two statements are sent in one round
+// trip; the insert asks whether the advance has moved the row, so that a fenced
+// worker locks no key. The same insert alone is [Ledger.Admit], for a transaction
+// that does something between, and for one that advances nothing.
 //
 // # A partition's life
 //
@@ -101,7 +114,11 @@
 //	two first starts at once         false from Start          the first to insert the first partition decides all
 //	                                                             of them; the second waits for that, and rolls back
 //	key twice in a batch             Duplicate                 the lowest offset asks, the others share the answer
-//	key in two partitions at once    the insert waits          committed: Duplicate; rolled back: Fresh
+//	key in two partitions at once    the copy waits            rolled back: Fresh; committed: ErrKeyContested, and
+//	                                                             the batch is done again with an insert
+//	                                 the insert waits          committed: Duplicate; rolled back: Fresh
+//	key committed after the look     ErrKeyContested           the same: the copy meets it in the primary key
+//	key purged after the look        Duplicate                 it was one when it was looked at
 //	record delivered again           Duplicate by redelivery   no effect; only a rewind brings it about, as the
 //	                                                             compare of the offset refuses the rest
 //	key used for another payload     Conflict                  the caller decides; it is never dropped in silence
@@ -156,14 +173,19 @@
 //     behind a batch that was rolled back, and the batch is lost.
 //   - An error of COMMIT is no abort, and no commit. Taken for an abort, a batch
 //     that was applied is set aside as one that failed.
+//   - What a look has not found is not fresh before the copy has answered, with as
+//     many rows as were sent. The look does not see what another partition writes.
+//   - A copy that was refused is not repaired but done again from the advance on:
+//     the transaction is over, and taken for new its keys would have two effects.
 //   - Inserted + found = sent. A key that is purged between the two statements is
 //     neither, and its effect would be left out in silence.
 //   - The scope of a key is the handler. Kept by partition, a producer's retry has
 //     a second effect as soon as partitions are added.
 //   - The payload is compared before the position. The topics of one handler share
 //     their keys, and the same position of another topic is no redelivery.
-//   - The insert that is sent along with an advance asks for it. Else a worker that
-//     is fenced, and then stops, holds the keys of the new owner's records.
+//   - The insert that is sent along with an advance asks for it, and the copy is
+//     sent when it has answered. Else a worker that is fenced, and then stops, holds
+//     the keys of the new owner's records.
 //   - Rows are locked in the order of partitions and keys in the order of keys, and
 //     no transaction that holds a key waits for a row; a release waits for nobody.
 //     Else two transactions deadlock, and the one that is ended is a claim.

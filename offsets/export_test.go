@@ -19,7 +19,8 @@ func Statements(schema string) []Statement {
 		{"look", s.look},
 		{"admit", s.admit},
 		{"admit advanced", s.admitAdvanced},
-		{"find", s.find},
+		{"find", s.find[findLate]},
+		{"copy", s.copy},
 		{"account", s.account},
 		{"reclaim", s.reclaim},
 		{"release", s.release},
@@ -64,10 +65,20 @@ func (l *Ledger) SabotageRowCount() {
 	l.sql.advance = "with moved as (" + l.sql.advance + ") select 1"
 }
 
-// SabotageInsertResult (e) takes every key for inserted.
+// SabotageInsertResult (e) takes every key for inserted. The look is blind, too:
+// it would tell the duplicates of the batches before.
 func (l *Ledger) SabotageInsertResult() {
+	l.BlindLook()
 	for _, s := range []*string{&l.sql.admit, &l.sql.admitAdvanced} {
 		replace(s, "do nothing", "(key, handler) do update set processed_at = now()")
+	}
+}
+
+// BlindLook has the look before a copy find nothing. It is no sabotage: the look
+// is a shortcut, and the copy is refused instead.
+func (l *Ledger) BlindLook() {
+	for i := range l.sql.known {
+		replace(&l.sql.known[i], "where ", "where false and ")
 	}
 }
 
@@ -76,13 +87,22 @@ func (l *Ledger) SabotageIdentity() {
 	replace(&l.sql.claim, "where o.topic_id = excluded.topic_id and o.cluster_id = excluded.cluster_id", "")
 }
 
-// SabotageKeyScope (k) remembers keys by partition.
+// SabotageKeyScope (k) remembers keys by partition, with the trigger KeysByPartition.
 func (l *Ledger) SabotageKeyScope() {
-	for _, s := range []*string{&l.sql.admit, &l.sql.admitAdvanced} {
-		replace(s, "$4, $5", "$4, ($5 * 100 + $4)::smallint")
+	l.BlindLook()
+	for i := range l.sql.find {
+		replace(&l.sql.find[i], "handler = $2", "handler / 100 = $2")
 	}
-	replace(&l.sql.find, "handler = $2", "handler / 100 = $2")
 }
+
+// KeysByPartition has each partition write its keys under a handler of its own.
+const KeysByPartition = `
+create function by_partition() returns trigger language plpgsql as $$
+begin
+  new.handler := new.handler * 100 + new.partition;
+  return new;
+end $$;
+create trigger by_partition before insert on processed_message for each row execute function by_partition();`
 
 // replace fails loudly where the text has changed: a sabotage that does nothing
 // would prove nothing.

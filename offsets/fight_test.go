@@ -29,7 +29,10 @@ type fight struct {
 	// operator changes positions meanwhile; nil where nobody does.
 	operator *operator
 	// How often each fault struck.
-	fenced, lost, rolledBack, duplicates, vanished atomic.Int64
+	fenced, lost, rolledBack, duplicates, vanished, contested atomic.Int64
+	// heedless takes the keys of a contested batch for new, as one would who
+	// ignores that the copy was refused.
+	heedless bool
 }
 
 const (
@@ -58,9 +61,9 @@ func TestFight(t *testing.T) {
 	if got := f.db.Value("select count(*) from effect"); got != keys {
 		t.Errorf("seed %d: %s effects of %s keys", f.seed, got, keys)
 	}
-	faults := fmt.Sprintf("fenced %d, answers lost %d, rolled back %d, duplicates %d",
-		f.fenced.Load(), f.lost.Load(), f.rolledBack.Load(), f.duplicates.Load())
-	if f.fenced.Load() == 0 || f.lost.Load() == 0 || f.rolledBack.Load() == 0 || f.duplicates.Load() == 0 {
+	faults := fmt.Sprintf("fenced %d, answers lost %d, rolled back %d, duplicates %d, contested %d",
+		f.fenced.Load(), f.lost.Load(), f.rolledBack.Load(), f.duplicates.Load(), f.contested.Load())
+	if f.fenced.Load() == 0 || f.lost.Load() == 0 || f.rolledBack.Load() == 0 || f.duplicates.Load() == 0 || f.contested.Load() == 0 {
 		t.Errorf("seed %d: a fault never struck: %s", f.seed, faults)
 	}
 	t.Log(faults)
@@ -71,15 +74,21 @@ func TestFight(t *testing.T) {
 // (c) may need several fights, since the other conditions catch most of it: the
 // keys refuse what was passed before, and the account looks at its row.
 func TestFightSabotage(t *testing.T) {
-	for name, sabotage := range map[string]func(*offsets.Ledger){
-		"c: the advance's row count not looked at": (*offsets.Ledger).SabotageRowCount,
-		"e: the result of the key insert ignored":  (*offsets.Ledger).SabotageInsertResult,
-		"k: keys scoped by partition":              (*offsets.Ledger).SabotageKeyScope,
+	on := func(sabotage func(*offsets.Ledger)) func(*fight) { return func(f *fight) { sabotage(f.ledger) } }
+	for name, sabotage := range map[string]func(*fight){
+		"c: the advance's row count not looked at": on((*offsets.Ledger).SabotageRowCount),
+		"e: the result of the key insert ignored":  on((*offsets.Ledger).SabotageInsertResult),
+		"k: keys scoped by partition": func(f *fight) {
+			f.ledger.SabotageKeyScope()
+			f.db.Exec(offsets.KeysByPartition)
+		},
+		"a contested batch taken for new":       func(f *fight) { f.heedless = true },
+		"the look alone, without a primary key": func(f *fight) { f.db.Exec(withoutGuard) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 40 {
 				f := newFight(t)
-				sabotage(f.ledger)
+				sabotage(f)
 				if err := f.run(t); err != nil {
 					t.Fatal(err)
 				}
@@ -92,6 +101,9 @@ func TestFightSabotage(t *testing.T) {
 		})
 	}
 }
+
+// withoutGuard leaves nothing to refuse a key that is written twice.
+const withoutGuard = "alter table processed_message drop constraint processed_message_pkey"
 
 func newFight(t *testing.T) *fight {
 	t.Helper()
@@ -183,15 +195,28 @@ func (w *fighter) turn(ctx context.Context, p int32) (int64, error) {
 	return 0, nil
 }
 
+// batch passes a batch, in a second transaction where its keys are contested.
 func (w *fighter) batch(ctx context.Context, c offsets.Claim) error {
+	entries := w.log[c.Partition][c.Next:min(fightRecords, c.Next+1+w.random.Int64N(20))]
+	err := w.try(ctx, c, entries, w.way())
+	if !errors.Is(err, offsets.ErrKeyContested) {
+		return err
+	}
+	w.contested.Add(1)
+	if w.heedless {
+		return w.try(ctx, c, entries, w.ignoring)
+	}
+	return w.try(ctx, c, entries, w.ledger.AdvanceAndAdmitContested)
+}
+
+func (w *fighter) try(ctx context.Context, c offsets.Claim, entries []offsets.Entry, pass passFunc) error {
 	tx, err := w.db.Pool.Begin(ctx)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // after a commit there is nothing to roll back
-	entries := w.log[c.Partition][c.Next:min(fightRecords, c.Next+1+w.random.Int64N(20))]
 	to := offsets.Position{Next: c.Next + int64(len(entries)), LeaderEpoch: -1, Records: int64(len(entries))}
-	next, admissions, err := w.pass(ctx, tx, c, to, entries)
+	next, admissions, err := pass(ctx, tx, c, to, entries)
 	if err != nil {
 		return err
 	}
@@ -207,16 +232,39 @@ func (w *fighter) batch(ctx context.Context, c offsets.Claim) error {
 	return w.end(ctx, tx, next, admissions)
 }
 
-// pass takes one round trip or two.
-func (w *fighter) pass(ctx context.Context, tx pgx.Tx, c offsets.Claim, to offsets.Position, entries []offsets.Entry) (offsets.Claim, []offsets.Admission, error) {
-	if w.random.IntN(2) == 0 {
-		return w.ledger.AdvanceAndAdmit(ctx, tx, c, to, entries)
+// passFunc is a way to advance and admit.
+type passFunc func(context.Context, pgx.Tx, offsets.Claim, offsets.Position, []offsets.Entry) (offsets.Claim, []offsets.Admission, error)
+
+// way is the fast one most of the time, as it should be.
+func (w *fighter) way() passFunc {
+	switch w.random.IntN(5) {
+	case 0:
+		return w.ledger.AdvanceAndAdmitContested
+	case 1:
+		return inTwo(w.ledger)
 	}
+	return w.ledger.AdvanceAndAdmit
+}
+
+// inTwo takes two round trips.
+func inTwo(l *offsets.Ledger) passFunc {
+	return func(ctx context.Context, tx pgx.Tx, c offsets.Claim, to offsets.Position, entries []offsets.Entry) (offsets.Claim, []offsets.Admission, error) {
+		next, err := l.Advance(ctx, tx, c, to)
+		if err != nil {
+			return c, nil, err
+		}
+		admissions, err := l.Admit(ctx, tx, entries)
+		return next, admissions, err
+	}
+}
+
+// ignoring advances and takes every entry for the first of its key.
+func (w *fighter) ignoring(ctx context.Context, tx pgx.Tx, c offsets.Claim, to offsets.Position, entries []offsets.Entry) (offsets.Claim, []offsets.Admission, error) {
 	next, err := w.ledger.Advance(ctx, tx, c, to)
-	if err != nil {
-		return c, nil, err
+	admissions := make([]offsets.Admission, len(entries))
+	for i := range admissions {
+		admissions[i].Outcome = offsets.Fresh
 	}
-	admissions, err := w.ledger.Admit(ctx, tx, entries)
 	return next, admissions, err
 }
 

@@ -1,31 +1,69 @@
 package offsets
 
 import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"slices"
+
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
 // folded is the entries of a batch with repeated keys folded into their first
-// entry, and what the server has said of them.
+// entry, and what the server has said of them. An entry is named by its place.
 type folded struct {
-	entries  []Entry
-	index    map[[16]byte]int // the place of a key's first entry
-	order    []int            // the places of the first entries
-	fresh    []bool           // by place; marked at first entries only
+	entries []Entry
+	first   []int             // by place: the place of the first entry that has its key
+	order   []int             // the places of the first entries, sorted by their keys
+	fresh   []bool            // by place; marked at first entries only
+	found   map[int]Admission // keys that were there before
+
 	inserted int
-	found    map[[16]byte]Admission // keys that were there before
 }
 
+// newFolded sorts the entries by their keys, which costs less than a map of them
+// and is how they are written: so that the transactions of two partitions that
+// share keys meet them in one order.
 func newFolded(entries []Entry) *folded {
-	f := &folded{entries: entries, index: make(map[[16]byte]int, len(entries)), fresh: make([]bool, len(entries))}
+	f := &folded{entries: entries, first: make([]int, len(entries)), fresh: make([]bool, len(entries))}
 	f.order = make([]int, 0, len(entries))
-	for i := range entries {
-		if _, ok := f.index[entries[i].Key]; !ok {
-			f.index[entries[i].Key] = i
-			f.order = append(f.order, i)
+	sorted := sortedKeys(entries)
+	for i := range sorted {
+		k := &sorted[i]
+		if i > 0 && k.high == sorted[i-1].high && k.low == sorted[i-1].low {
+			f.first[k.place] = f.order[len(f.order)-1]
+			continue
 		}
+		f.first[k.place] = k.place
+		f.order = append(f.order, k.place)
 	}
 	return f
+}
+
+// sortableKey is a key as two numbers that compare as its bytes do.
+type sortableKey struct {
+	high, low uint64
+	place     int
+}
+
+// sortedKeys sorts equal keys by their place, so that the lowest offset is first.
+func sortedKeys(entries []Entry) []sortableKey {
+	keys := make([]sortableKey, len(entries))
+	for i := range entries {
+		k := &entries[i].Key
+		keys[i] = sortableKey{binary.BigEndian.Uint64(k[:8]), binary.BigEndian.Uint64(k[8:]), i}
+	}
+	slices.SortFunc(keys, func(a, b sortableKey) int {
+		switch {
+		case a.high != b.high:
+			return cmp.Compare(a.high, b.high)
+		case a.low != b.low:
+			return cmp.Compare(a.low, b.low)
+		}
+		return a.place - b.place
+	})
+	return keys
 }
 
 // args are the parameters of sqlAdmit.
@@ -38,22 +76,33 @@ func (f *folded) args(handler int16) []any {
 	}
 }
 
+// place returns the place of the first entry that has the key.
+func (f *folded) place(key [16]byte) int {
+	i, _ := slices.BinarySearchFunc(f.order, key, func(place int, key [16]byte) int {
+		return bytes.Compare(f.entries[place].Key[:], key[:])
+	})
+	return f.order[i]
+}
+
 // readInserted marks the keys that the insert has returned.
 func (f *folded) readInserted(rows pgx.Rows) error {
 	var key pgtype.UUID
 	_, err := pgx.ForEachRow(rows, []any{&key}, func() error {
-		f.fresh[f.index[key.Bytes]] = true
+		f.fresh[f.place(key.Bytes)] = true
 		f.inserted++
 		return nil
 	})
 	return err
 }
 
-// lost returns the places of the keys that were not inserted.
-func (f *folded) lost() []int {
-	var places []int
+// rest returns the places of the keys that were neither inserted nor found.
+func (f *folded) rest() []int {
+	places := make([]int, 0, len(f.order)-len(f.found))
 	for _, place := range f.order {
-		if !f.fresh[place] {
+		if f.fresh[place] {
+			continue
+		}
+		if _, ok := f.found[place]; !ok {
 			places = append(places, place)
 		}
 	}
@@ -63,7 +112,7 @@ func (f *folded) lost() []int {
 // readFound keeps what is known of the keys that were there before.
 func (f *folded) readFound(rows pgx.Rows) error {
 	defer rows.Close()
-	f.found = make(map[[16]byte]Admission)
+	f.found = make(map[int]Admission)
 	for rows.Next() {
 		var key pgtype.UUID
 		var a Admission
@@ -71,7 +120,7 @@ func (f *folded) readFound(rows pgx.Rows) error {
 			return err
 		}
 		a.First.Key = key.Bytes
-		f.found[key.Bytes] = a
+		f.found[f.place(key.Bytes)] = a
 	}
 	return rows.Err()
 }
@@ -80,14 +129,14 @@ func (f *folded) readFound(rows pgx.Rows) error {
 func (f *folded) admissions() []Admission {
 	answers := make([]Admission, len(f.entries))
 	for i := range f.entries {
-		e := &f.entries[i]
 		if f.fresh[i] {
-			answers[i] = Admission{Outcome: Fresh}
+			answers[i].Outcome = Fresh
 			continue
 		}
-		first, ok := f.found[e.Key]
+		e, place := &f.entries[i], f.first[i]
+		first, ok := f.found[place]
 		if !ok { // admitted within this very batch
-			first = Admission{First: f.entries[f.index[e.Key]]}
+			first = Admission{First: f.entries[place]}
 		}
 		answers[i] = first.of(e)
 	}

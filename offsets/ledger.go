@@ -27,6 +27,11 @@ var (
 	// gone when it was looked up, as after a purge; the transaction must be
 	// tried again.
 	ErrKeyVanished = errors.New("a key vanished while it was being admitted")
+	// ErrKeyContested means that another transaction has committed a key of the
+	// batch after the look for it, as where two partitions bring the same key at
+	// the same time. The transaction must be rolled back, and the batch be tried
+	// again by AdvanceAndAdmitContested.
+	ErrKeyContested = errors.New("a key is contested by another transaction")
 )
 
 // DB is what the ledger needs of a connection; *pgx.Conn, *pgxpool.Pool and
@@ -49,11 +54,12 @@ type Options struct {
 }
 
 // Ledger is the account of one consumer group on one topic. It holds no state
-// of the account itself, only the text of its statements and the handler's id,
-// so it may be shared by all workers of a process.
+// of the account itself, only the text of its statements, the handler's id, and
+// how many keys it has written, which decides how they are looked for; so it may be shared by all workers of a process.
 type Ledger struct {
 	group, topic, handler string
 	handlerID             atomic.Int32 // 0 until it is registered
+	written               atomic.Int64
 	sql                   statements
 }
 

@@ -103,7 +103,7 @@ func newSteady(b *testing.B, db *tablestest.DB, l *offsets.Ledger) *steady {
 	if err != nil {
 		b.Fatal(err)
 	}
-	return &steady{b: b, db: db, l: l, claim: claims[0], batch: newBenchBatch(100, 0)}
+	return &steady{b: b, db: db, l: l, claim: claims[0], batch: newBenchBatch(100, 0, 0, false)}
 }
 
 // run works until ctx ends and returns how long each transaction took.

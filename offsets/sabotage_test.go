@@ -15,22 +15,32 @@ import (
 // the protocol, and the promise that it guards must be seen broken. The ledger
 // as it is passes the same runs: see TestSimulation.
 func TestSabotage(t *testing.T) {
+	on := func(sabotage func(*offsets.Ledger)) func(*tablestest.DB, *offsets.Ledger) {
+		return func(_ *tablestest.DB, l *offsets.Ledger) { sabotage(l) }
+	}
 	for _, test := range []struct {
 		name     string
-		sabotage func(*offsets.Ledger)
+		sabotage func(*tablestest.DB, *offsets.Ledger)
 		caughtBy []string
 	}{
-		{"b: the advance without the old offset", (*offsets.Ledger).SabotageOffsetCondition, []string{"I1", "I2", "I4"}},
-		{"c: the advance's row count not looked at", (*offsets.Ledger).SabotageRowCount, []string{"I1", "I2", "I4"}},
-		{"e: the result of the key insert ignored", (*offsets.Ledger).SabotageInsertResult, []string{"I2"}},
-		{"k: keys scoped by partition", (*offsets.Ledger).SabotageKeyScope, []string{"I2"}},
-		{"a change that leaves the epoch", (*offsets.Ledger).SabotageChangeEpoch, []string{"I1"}},
+		{"b: the advance without the old offset", on((*offsets.Ledger).SabotageOffsetCondition), []string{"I1", "I2", "I4"}},
+		{"c: the advance's row count not looked at", on((*offsets.Ledger).SabotageRowCount), []string{"I1", "I2", "I4"}},
+		{"e: the result of the key insert ignored", on((*offsets.Ledger).SabotageInsertResult), []string{"I2"}},
+		{"k: keys scoped by partition", func(db *tablestest.DB, l *offsets.Ledger) {
+			l.SabotageKeyScope()
+			db.Exec(offsets.KeysByPartition)
+		}, []string{"I2"}},
+		{"a blind look, without a primary key", func(db *tablestest.DB, l *offsets.Ledger) {
+			l.BlindLook()
+			db.Exec(withoutGuard)
+		}, []string{"I2"}},
+		{"a change that leaves the epoch", on((*offsets.Ledger).SabotageChangeEpoch), []string{"I1"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			db := tablestest.New(t)
 			db.Exec(worldTables)
 			ledger := newLedger(t, db)
-			test.sabotage(ledger)
+			test.sabotage(db, ledger)
 			caught := simulateSeeds(t, db, ledger, make(map[string]bool))
 			if caught == nil {
 				t.Fatal("the sabotage was not noticed")
@@ -81,6 +91,23 @@ func TestSimulation(t *testing.T) {
 		if !seen[what] {
 			t.Errorf("it never came to %q: the runs prove less than they should", what)
 		}
+	}
+}
+
+// TestBlindLook proves that the look before a copy is a shortcut and nothing more:
+// where it finds nothing, the primary key refuses the same keys, and every answer
+// and every promise is the same.
+func TestBlindLook(t *testing.T) {
+	db := tablestest.New(t)
+	db.Exec(worldTables)
+	ledger := newLedger(t, db)
+	ledger.BlindLook()
+	seen := make(map[string]bool)
+	if err := simulateSeeds(t, db, ledger, seen); err != nil {
+		t.Error(err)
+	}
+	if !seen["contested"] || !seen["producer"] {
+		t.Errorf("no batch was contested: %v", seen)
 	}
 }
 

@@ -34,7 +34,7 @@ func (w *worker) operation(a arguments) (*session, func(context.Context) func() 
 		"rewind": w.change, "skip": w.change, "adopt": w.change, "enter": w.enter, "check": w.check, "relabel": w.relabel,
 	}
 	batch := map[string]func(context.Context, arguments) func() string{
-		"begin": w.begin, "advance": w.advance, "admit": w.admit, "batch": w.advanceAndAdmit,
+		"begin": w.begin, "advance": w.advance, "admit": w.admit, "batch": w.pass(w.advanceAndAdmit), "contested": w.pass(w.contested),
 		"apply": w.apply, "account": w.account, "hold": w.hold, "commit": w.commit, "rollback": w.rollback,
 	}
 	if f := aside[a.verb()]; f != nil {
@@ -134,13 +134,19 @@ func (w *worker) admit(ctx context.Context, a arguments) func() string {
 	return w.admitted(a.entries(), admissions, err)
 }
 
-func (w *worker) advanceAndAdmit(ctx context.Context, a arguments) func() string {
-	c, admissions, err := w.ledger.AdvanceAndAdmit(ctx, w.tx, w.held[a.partition()], a.position(), a.entries())
-	if err != nil {
-		return answer(err, "")
+// pass advances and admits in one way or the other.
+func (w *worker) pass(way func() passFunc) func(context.Context, arguments) func() string {
+	return func(ctx context.Context, a arguments) func() string {
+		c, admissions, err := way()(ctx, w.tx, w.held[a.partition()], a.position(), a.entries())
+		if err != nil {
+			return answer(err, "")
+		}
+		return func() string { return w.movedTo(c, nil)() + w.admitted(a.entries(), admissions, nil)() }
 	}
-	return func() string { return w.movedTo(c, nil)() + w.admitted(a.entries(), admissions, nil)() }
 }
+
+func (w *worker) advanceAndAdmit() passFunc { return w.ledger.AdvanceAndAdmit }
+func (w *worker) contested() passFunc       { return w.ledger.AdvanceAndAdmitContested }
 
 func (w *worker) movedTo(c offsets.Claim, err error) func() string {
 	return func() string {

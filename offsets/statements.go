@@ -10,24 +10,27 @@ import (
 // found by search_path, so that a user's table called "outbox" or "handler" is
 // never taken for ours nor ours for the user's.
 type statements struct {
-	findHandler, addHandler              string
-	started, start                       string
-	claim, identity, reclaim             string
-	release, halt, holder                string
-	haltRefused, decided                 string
-	advance, look, account               string
-	admit, admitAdvanced, find, progress string
-	setAside, blocked, forget, results   string
-	duplicates, deadLetters              string
-	lastDeadLetter, countDeadLetters     string
-	lock, resolve, resettle, setAsideAt  string
-	purgeTurn, purge, purgeNext, floors  string
-	findKey, keySizes, keySample         string
-	standing, standingLocked             string
-	change, changes, moves               string
-	environment, environmentLocked       string
-	label, relabel, noteLabel, labels    string
-	oldestTransaction                    string
+	findHandler, addHandler             string
+	started, start                      string
+	claim, identity, reclaim            string
+	release, halt, holder               string
+	haltRefused, decided                string
+	advance, look, account              string
+	admit, admitAdvanced                string
+	known, find                         [findPlans]string
+	copy                                string
+	progress                            string
+	setAside, blocked, forget, results  string
+	duplicates, deadLetters             string
+	lastDeadLetter, countDeadLetters    string
+	lock, resolve, resettle, setAsideAt string
+	purgeTurn, purge, purgeNext, floors string
+	findKey, keySizes, keySample        string
+	standing, standingLocked            string
+	change, changes, moves              string
+	environment, environmentLocked      string
+	label, relabel, noteLabel, labels   string
+	oldestTransaction                   string
 }
 
 func newStatements(schema string) statements {
@@ -63,7 +66,9 @@ func newStatements(schema string) statements {
 		account:       in(sqlAccount),
 		admit:         in(sqlAdmit),
 		admitAdvanced: in(sqlAdmitAdvanced),
-		find:          in(sqlFind),
+		known:         findVariants(in(sqlFind)),
+		find:          findVariants(in(sqlFind)),
+		copy:          in(sqlCopy),
 		progress:      in(sqlProgress),
 		setAside:      in(sqlSetAside),
 		blocked:       in(sqlBlocked),

@@ -19,6 +19,10 @@ type attempt struct {
 	*batch
 	*history
 	info BatchInfo
+	// insert says that the keys are inserted, since they are or may be contested.
+	insert bool
+	// careful says that the sink is not told of a first try.
+	careful bool
 
 	counts    offsets.Counts
 	aside     []*schema.Fault // set aside in this transaction, beside batch.dead
@@ -33,8 +37,10 @@ type attempt struct {
 
 // history is what a worker knows of its partition's dead letters.
 type history struct {
-	rate    rate
-	sifting sifting
+	rate       rate
+	sifting    sifting
+	contention contention // of keys,
+	rows       contention // and of what the sink writes
 	// unknown is the attempt whose COMMIT had no answer last.
 	unknown *attempt
 	// parked are the record keys that may stand behind a parked dead letter. Only
@@ -47,20 +53,25 @@ type history struct {
 // parked one are set aside first, under the lock of the advance.
 func (a *attempt) admit(ctx context.Context, tx pgx.Tx, c offsets.Claim) (offsets.Claim, []offsets.Admission, error) {
 	candidates := a.candidates()
-	if len(candidates) == 0 {
+	if len(candidates) == 0 && a.guardedBy != GuardConstraint {
 		a.park(nil)
+		if a.insert {
+			return a.ledger.AdvanceAndAdmitContested(ctx, tx, c, a.to, a.entries)
+		}
 		return a.ledger.AdvanceAndAdmit(ctx, tx, c, a.to, a.entries)
 	}
 	next, err := a.ledger.Advance(ctx, tx, c, a.to)
 	if err != nil {
 		return c, nil, err
 	}
-	blocked, err := a.ledger.Blocked(ctx, tx, c.Partition, candidates)
-	if err != nil {
-		return c, nil, err
+	var blocked [][]byte
+	if len(candidates) > 0 {
+		if blocked, err = a.ledger.Blocked(ctx, tx, c.Partition, candidates); err != nil {
+			return c, nil, err
+		}
 	}
 	a.park(blocked)
-	admissions, err := a.ledger.Admit(ctx, tx, a.entries)
+	admissions, err := a.guardedBy.admit(ctx, tx, a.ledger, a.entries)
 	return next, admissions, err
 }
 
@@ -150,6 +161,9 @@ func (a *attempt) apply(ctx context.Context, tx pgx.Tx, fresh []int) error {
 	if a.isolate || a.sifting.begin {
 		return a.isolating(ctx, tx, fresh)
 	}
+	if !a.careful {
+		ctx = schema.FirstTry(ctx)
+	}
 	outcomes, err := a.messages.apply(ctx, ownedTx{tx}, a.pick(fresh))
 	if err == nil {
 		a.report(fresh, outcomes)
@@ -229,13 +243,17 @@ func (a *attempt) close(ctx context.Context, tx pgx.Tx, c offsets.Claim) error {
 	for i, f := range dead {
 		letters[i] = a.policy.letter(f)
 	}
-	if err := a.ledger.Forget(ctx, tx, a.forgotten); err != nil {
+	keep, results := a.kept()
+	forget := a.forgotten
+	if a.guardedBy == GuardConstraint { // there are no keys
+		forget, keep, results = nil, nil, nil
+	}
+	if err := a.ledger.Forget(ctx, tx, forget); err != nil {
 		return err
 	}
 	if err := a.ledger.SetAside(ctx, tx, letters); err != nil {
 		return err
 	}
-	keep, results := a.kept()
 	if err := a.ledger.Keep(ctx, tx, keep, results); err != nil {
 		return err
 	}

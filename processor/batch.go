@@ -26,10 +26,12 @@ type transactor struct {
 	ledger *offsets.Ledger
 	policy Policy
 	hears  bool // of duplicates
-	hooks  Hooks
-	log    *slog.Logger
-	topic  string
-	limit  time.Duration
+	// guardedBy is the pipeline's.
+	guardedBy Guard
+	hooks     Hooks
+	log       *slog.Logger
+	topic     string
+	limit     time.Duration
 	// guard, if set, looks at what the transaction has done, before COMMIT; its
 	// error rolls it back.
 	guard func(ctx context.Context, tx pgx.Tx) error
@@ -46,6 +48,9 @@ type transactor struct {
 // fenced learns it before it has touched a key or an effect, and the row's lock
 // keeps a second owner out until this transaction has ended. The claim moves
 // only after COMMIT has answered.
+//
+// A batch whose keys or rows are contested is tried a second time, at once and
+// with the same claim, by the careful way: see contention.go.
 func (t *transactor) transact(ctx context.Context, c offsets.Claim, b *batch, h *history) (offsets.Claim, error) {
 	select {
 	case t.slots <- struct{}{}:
@@ -55,9 +60,28 @@ func (t *transactor) transact(ctx context.Context, c offsets.Claim, b *batch, h 
 	}
 	ctx, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
-	a := &attempt{transactor: t, batch: b, history: h, info: BatchInfo{
+	a := t.newAttempt(c, b, h)
+	a.insert = h.contention.insert()
+	a.careful = b.refused || b.isolate || h.sifting.begin || h.rows.insert()
+	next, err := a.once(ctx, c)
+	keys, rows := a.contested(err)
+	if !keys && !rows {
+		return next, err
+	}
+	again := t.newAttempt(c, b, h)
+	again.insert, again.careful, again.info.Contested = a.insert || keys, true, true
+	return again.once(ctx, c)
+}
+
+func (t *transactor) newAttempt(c offsets.Claim, b *batch, h *history) *attempt {
+	return &attempt{transactor: t, batch: b, history: h, info: BatchInfo{
 		Topic: t.topic, Partition: c.Partition, Epoch: c.Epoch, From: c.Next, To: b.to.Next, Records: int(b.to.Records),
 	}}
+}
+
+// once tries the transaction and tells what became of it.
+func (a *attempt) once(ctx context.Context, c offsets.Claim) (offsets.Claim, error) {
+	a.info.Inserted = a.insert
 	started := time.Now()
 	next, err := a.run(ctx, c)
 	a.info.Elapsed = time.Since(started)
@@ -65,13 +89,13 @@ func (t *transactor) transact(ctx context.Context, c offsets.Claim, b *batch, h 
 	case err == nil:
 		a.learn()
 		a.announce(ctx)
-		call(t.hooks.Committed, a.info)
+		call(a.hooks.Committed, a.info)
 		return next, nil
 	case errors.As(err, new(*commitUnknownError)):
-		h.unknown = a // which learns if it is found committed
-		call2(t.hooks.CommitUnknown, a.info, err)
+		a.history.unknown = a // which learns if it is found committed
+		call2(a.hooks.CommitUnknown, a.info, err)
 	default:
-		call2(t.hooks.RolledBack, a.info, err)
+		call2(a.hooks.RolledBack, a.info, err)
 	}
 	return c, err
 }

@@ -24,6 +24,9 @@ type batch struct {
 	// isolate says that one of the messages was refused by the database, which
 	// does not say which one.
 	isolate bool
+	// refused says that messages at fault were named before: where there are
+	// more, isolation finds them all and does not need a try for each.
+	refused bool
 	// waited says that what a unique or a foreign key refuses is final; see
 	// patience.
 	waited bool
@@ -142,5 +145,6 @@ func (b *batch) without(faults []*schema.Fault) *batch {
 		}
 	}
 	rest.dead = mergeDead(b.dead, faults)
+	rest.refused = true
 	return &rest
 }

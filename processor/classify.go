@@ -37,7 +37,7 @@ func classify(err error) class {
 		return superseded
 	case errors.As(err, new(*commitUnknownError)):
 		return unknownCommit
-	case errors.Is(err, offsets.ErrKeyVanished), schema.IsUnavailable(err):
+	case errors.Is(err, offsets.ErrKeyVanished), errors.Is(err, offsets.ErrKeyContested), schema.IsUnavailable(err):
 		return outage
 	case permanent(err):
 		return ownFault

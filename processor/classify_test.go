@@ -25,7 +25,7 @@ func TestClassify(t *testing.T) {
 		outage: {
 			state("40001"), state("40P01"), state("53300"), state("53100"), state("55P03"), state("57P01"), state("57P03"), state("57014"),
 			state("08006"), state("28P01"), state("3D000"), state("25006"), state("25P03"), state("58030"), io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, pgconn.ErrConnClosed, context.DeadlineExceeded,
-			&net.OpError{Op: "dial", Err: errors.New("refused")}, offsets.ErrKeyVanished,
+			&net.OpError{Op: "dial", Err: errors.New("refused")}, offsets.ErrKeyVanished, offsets.ErrKeyContested,
 			schema.Unavailable(state("42P01")), schema.Unavailable(errors.New("no table")),
 		},
 		ownFault: {

@@ -204,7 +204,7 @@ func (r *letterReplay) record(ctx context.Context, d *offsets.StoredDeadLetter) 
 
 // effect admits the message's key and hands the message to the sink.
 func (r *letterReplay) effect(ctx context.Context, tx pgx.Tx, b *batch) (Resolution, error) {
-	admissions, err := r.ledger.Admit(ctx, tx, b.entries)
+	admissions, err := r.p.decoder.guardedBy().admit(ctx, tx, r.ledger, b.entries)
 	if err != nil {
 		return "", err
 	}
@@ -228,7 +228,7 @@ func (r *letterReplay) effect(ctx context.Context, tx pgx.Tx, b *batch) (Resolut
 	case outcomes[0].Stale:
 		return ResolutionStale, nil
 	}
-	if outcomes[0].Result != nil {
+	if outcomes[0].Result != nil && r.p.decoder.guardedBy() != GuardConstraint {
 		return ResolutionApplied, r.ledger.Keep(ctx, tx, b.entries, []json.RawMessage{outcomes[0].Result})
 	}
 	return ResolutionApplied, nil

@@ -8,11 +8,14 @@
 //
 //	begin
 //	1  advance  move the claim's offset, if epoch and offset are still ours
-//	2  admit    insert the idempotency keys under their primary key
+//	2  admit    look for the idempotency keys, write the others under their primary key
 //	3  apply    write the effects of the messages whose key was new
 //	4  close    set aside what cannot be handled, keep results, count
 //	commit
 //	publish     tell Kafka the offset, for lag tools; nothing reads it
+//
+// A batch of which another partition writes a key at the same moment is rolled back
+// and done once more, by an insert that waits for the other: see contention.go.
 //
 // Effects in the one database happen exactly once, for the log as it is read.
 // Everything outside the database happens at least once, with the same
@@ -44,6 +47,8 @@
 //	outage         08 40 53 55 57 58 25006, network  again, for ever, with backoff
 //	own fault      21 22 23 42 54, Permanent(),      find the message, set it aside as a dead
 //	               decode, key                       letter, pass the others; or as Policy says
+//	contested      ErrKeyContested, Contested() of   once more at once, by an insert of the keys
+//	               package schema from a sink        and a sink that is told of no first try
 //	unavailable    Unavailable(), from a decoder     again, for ever, with backoff
 //	               or a sink
 //	systemic       42P01 42501 42703 42883 …         the partition halts; no message is blamed
@@ -87,6 +92,8 @@
 //	batch_records.go     what one transaction handles
 //	batch.go             THE transaction; tx.go COMMIT's outcomes
 //	attempt.go           one try at a batch: keys, effects, duplicates, dead letters
+//	guard.go             the ledger's keys, or a constraint of the sink's own table
+//	contention.go        when keys are copied, and when inserted
 //	isolate.go           which message is at fault
 //	patience.go          what another partition may still put right
 //	policy.go            what becomes of it; deadletters.go what becomes of it later

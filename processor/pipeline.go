@@ -52,6 +52,8 @@ type Pipeline[T any] struct {
 	// Sink writes the effects. Required.
 	Sink Sink[T]
 
+	// Guard is what stands against a second effect. Defaults to GuardKey.
+	Guard Guard
 	// Fingerprint tells a repeat of a message from another message under the
 	// same key. It must be the same for every copy that a producer may send.
 	// Defaults to [schema.PayloadSum] of the record.

@@ -26,6 +26,8 @@ type decoder interface {
 	overwriter() (Overwriter, bool)
 	// hears reports whether the pipeline wants to be told of duplicates.
 	hears() bool
+	// guardedBy is the pipeline's guard.
+	guardedBy() Guard
 }
 
 // messages are the decoded part of a batch, by place.
@@ -47,9 +49,11 @@ type typed[T any] struct{ Pipeline[T] }
 
 func (t typed[T]) prepare(ctx context.Context, conn *pgx.Conn) error {
 	if p, ok := any(t.Sink).(Preparer); ok {
-		return p.Prepare(ctx, conn)
+		if err := p.Prepare(ctx, conn); err != nil {
+			return err
+		}
 	}
-	return nil
+	return t.checkGuard()
 }
 
 func (t typed[T]) overwriter() (Overwriter, bool) {
@@ -58,6 +62,8 @@ func (t typed[T]) overwriter() (Overwriter, bool) {
 }
 
 func (t typed[T]) hears() bool { return t.OnDuplicate != nil }
+
+func (t typed[T]) guardedBy() Guard { return t.Guard }
 
 func (t typed[T]) decode(ctx context.Context, b *batch, r *schema.Record) error {
 	m, err := t.message(ctx, r)
@@ -194,5 +200,5 @@ func (p Pipeline[T]) check() error {
 			errs = append(errs, fmt.Errorf("config: pipeline.%s is required", name))
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, p.checkGuard())...)
 }

@@ -231,7 +231,7 @@ func (p *Processor) assemble(ctx context.Context, pool *pgxpool.Pool, ledger *of
 		ctx: ctx, cfg: p.cfg, decoder: p.decoder, identity: topic.identity(),
 		workers: map[int32]*worker{}, halts: map[int32]standstill{}, suspicion: make(chan struct{}, 1), known: map[int32]bool{},
 		transactor: transactor{
-			pool: pool, ledger: ledger, slots: make(chan struct{}, p.cfg.Postgres.Concurrency), policy: p.cfg.Policy, hears: p.decoder.hears(), log: p.cfg.Logger,
+			pool: pool, ledger: ledger, slots: make(chan struct{}, p.cfg.Postgres.Concurrency), policy: p.cfg.Policy, hears: p.decoder.hears(), guardedBy: p.decoder.guardedBy(), log: p.cfg.Logger,
 			hooks: p.cfg.Hooks, topic: topic.Name, limit: p.cfg.Postgres.TransactionTimeout,
 		},
 	}

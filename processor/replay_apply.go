@@ -20,7 +20,11 @@ import (
 type trial struct {
 	admissions []offsets.Admission
 	faults     []*schema.Fault
-	changes    map[tables.Name]tables.Activity
+	// asked are the messages that the sink was asked about, and outcomes what it
+	// has answered, where its constraint is the guard.
+	asked    []int
+	outcomes []schema.Outcome
+	changes  map[tables.Name]tables.Activity
 }
 
 // persist tries a batch until it was not in the way of another transaction: a
@@ -52,7 +56,11 @@ func contended(err error) bool {
 
 // conclude adds what a transaction has found out to the report.
 func (r *replay) conclude(b *batch, t *trial) {
-	r.account(b, t.admissions)
+	if r.p.decoder.guardedBy() == GuardConstraint {
+		r.accountAsked(b, t)
+	} else {
+		r.account(b, t.admissions)
+	}
 	for _, f := range t.faults {
 		r.fault(f)
 	}
@@ -68,6 +76,9 @@ func (r *replay) transact(ctx context.Context, b *batch, t *trial) error {
 		return err
 	}
 	defer tx.Rollback(context.WithoutCancel(ctx)) //nolint:errcheck // nothing of this transaction is to stay
+	if r.p.decoder.guardedBy() == GuardConstraint {
+		return r.ask(ctx, tx, b, t)
+	}
 	if t.admissions, err = r.ledger.Admit(ctx, tx, b.entries); err != nil {
 		return err
 	}
@@ -79,6 +90,50 @@ func (r *replay) transact(ctx context.Context, b *batch, t *trial) error {
 		return nil
 	}
 	return r.apply(ctx, tx, b, fresh, t)
+}
+
+// ask has the sink tell which messages are new, where its constraint is the guard.
+func (r *replay) ask(ctx context.Context, tx pgx.Tx, b *batch, t *trial) error {
+	var asked []int
+	for i, record := range b.records {
+		if !r.setAside(record) && !r.skips(record) {
+			asked = append(asked, i)
+		}
+	}
+	if len(asked) == 0 {
+		return nil
+	}
+	before, err := tables.Activities(ctx, tx)
+	if err != nil {
+		return err
+	}
+	outcomes, err := b.messages.apply(ctx, ownedTx{tx}, b.pick(asked))
+	switch {
+	case err == nil:
+		t.asked, t.outcomes = asked, outcomes
+		return r.measure(ctx, tx, before, t)
+	case classify(err) == ownFault:
+		t.faults = append(t.faults, faultOf(err, nil))
+		return nil
+	}
+	return err
+}
+
+// accountAsked counts what has become of a batch whose sink was asked.
+func (r *replay) accountAsked(b *batch, t *trial) {
+	for _, record := range b.records {
+		if !r.known(record) {
+			r.leftOut(record)
+		}
+	}
+	for n, i := range t.asked {
+		if key := b.entries[i].Key; (len(t.outcomes) == 0 || !t.outcomes[n].Duplicate) && !r.fresh[key] {
+			r.fresh[key] = true
+			r.fresher(b.records[i], b.messages.key(b.places[i]))
+		} else {
+			r.report.Duplicates++
+		}
+	}
 }
 
 // apply writes the effects of the messages. Where the database refuses some, they

@@ -48,6 +48,9 @@ func Describe(ctx context.Context, conn *pgx.Conn, name string) (*Table, error) 
 	if t.constraints, err = constraintsOf(ctx, conn, oid); err != nil {
 		return nil, fmt.Errorf("describe the constraints of %s: %w", name, err)
 	}
+	if t.copying, err = copyingOf(ctx, conn, oid); err != nil {
+		return nil, fmt.Errorf("describe whether %s can be copied into: %w", name, err)
+	}
 	return t, nil
 }
 

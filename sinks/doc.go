@@ -24,8 +24,9 @@
 // workers at once.
 //
 // The ready-made sinks send one statement for a batch and set of columns, or a
-// fixed number of them, never one for each row: a parameter is an array of all values of a column, so that a
-// batch may have any size. The rows of a statement that may meet the rows of
+// fixed number of them, never one for each row: a parameter is an array of all
+// values of a column, so that a batch may have any size. Rows that are only
+// appended, and many, go by COPY. The rows of a statement that may meet the rows of
 // another worker are sorted by key. Names are always quoted and taken as they
 // are, values are always parameters.
 //
@@ -42,7 +43,8 @@
 // PostgreSQL. Nothing is rounded, cut or guessed on the way. The faults of all
 // messages of a batch come at once, as [schema.Faults], and the batch then has no
 // effect, so that the engine applies the others with one more run. What PostgreSQL
-// refuses is returned with its *pgconn.PgError inside, to be told by SQLSTATE.
+// refuses is returned with its *pgconn.PgError inside, to be told by SQLSTATE;
+// under a [schema.FirstTry] it names the message where PostgreSQL names the row.
 //
 // # Outcomes
 //

@@ -41,6 +41,12 @@ type Insert[T any] struct {
 	// messages of one key then meet in one row. Empty where the key is taken from
 	// what no column holds.
 	KeyFields []string
+	// LookUp asks which rows are there before the others are written, in the order
+	// of their keys and not of the batch. It pays where duplicates are common, as
+	// where the constraint is the only guard and no key was admitted before, and
+	// needs ConflictDuplicate. Only a [schema.FirstTry] does so. Defaults to
+	// false: the rows are written, and only a row that is met starts the search.
+	LookUp bool
 
 	plan atomic.Pointer[insertPlan[T]]
 }
@@ -49,10 +55,13 @@ var _ Sink[schema.Row] = (*Insert[schema.Row])(nil)
 
 // insertPlan is what Prepare found out. It does not change.
 type insertPlan[T any] struct {
-	table   *Table
-	encoder *rowEncoder[T]
-	rule    ConflictRule
-	memory  sync.Pool // of *insertMemory
+	table    *Table
+	encoder  *rowEncoder[T]
+	rule     ConflictRule
+	copyable bool
+	fewest   int // messages for which COPY is used
+	lookUp   bool
+	memory   sync.Pool // of *insertMemory
 }
 
 // insertMemory is the memory that one Apply uses.
@@ -76,10 +85,11 @@ func (s *Insert[T]) compile(table *Table) (*insertPlan[T], error) {
 		return nil, err
 	}
 	rule, err := s.resolve(table, columns)
-	if err != nil {
+	if err = errors.Join(err, s.checkLookUp(rule)); err != nil {
 		return nil, err
 	}
-	plan := &insertPlan[T]{table: table, encoder: newRowEncoder(columns), rule: rule}
+	plan := &insertPlan[T]{table: table, encoder: newRowEncoder(columns), rule: rule, fewest: copyFewest, lookUp: s.LookUp}
+	plan.copyable = copyable(table, plan.encoder.targets)
 	plan.memory.New = func() any {
 		return &insertMemory{cells: make(cells, len(columns)), rows: newRowset(plan.encoder.targets)}
 	}
@@ -117,18 +127,51 @@ func (s *Insert[T]) ApplyReport(ctx context.Context, tx pgx.Tx, batch []schema.M
 	m := plan.memory.Get().(*insertMemory)
 	defer plan.memory.Put(m)
 	m.rows.reset()
+	m.rows.copying = plan.copies(ctx, len(batch))
+	m.rows.keyed = m.rows.copying && plan.lookUp
 	all := outcomes{size: len(batch)}
 	err := gather(batch, func(place int, msg *schema.Message[T]) error { return plan.add(m, place, msg) })
 	for _, sh := range m.rows.filled() {
 		if err != nil {
 			break
 		}
-		err = plan.write(ctx, tx, sh, &all)
+		switch {
+		case m.rows.keyed:
+			err = plan.writeNew(ctx, tx, sh, batch, &all)
+		case m.rows.copying && len(sh.targets) > 0:
+			err = plan.writeCopy(ctx, tx, sh, batch)
+		default:
+			err = plan.write(ctx, tx, sh, &all)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sinks: %s: %w", s.what(), err)
 	}
 	return all.list, nil
+}
+
+// copies reports whether a batch is written by COPY. It knows no ON CONFLICT, so
+// where a conflict has a meaning that takes a caller who applies the batch again.
+func (p *insertPlan[T]) copies(ctx context.Context, size int) bool {
+	return p.copyable && size >= p.fewest && (p.rule == ConflictError || schema.IsFirstTry(ctx))
+}
+
+// writeCopy appends the rows of a shape by COPY. Where the rule gives a conflict
+// a meaning, rows that are not written may be duplicates, which COPY cannot tell.
+func (p *insertPlan[T]) writeCopy(ctx context.Context, tx pgx.Tx, sh *shape, batch []schema.Message[T]) error {
+	written, err := copyRows(ctx, tx, p.table, sh)
+	if p.rule != ConflictError {
+		if meets(err) {
+			return schema.Contested(err)
+		}
+		if err == nil && written != int64(len(sh.places)) {
+			return schema.Contested(fmt.Errorf("%d of %d rows were written", written, len(sh.places)))
+		}
+	}
+	if err != nil && schema.IsFirstTry(ctx) {
+		return copyFault(err, p.table, sh, func(place int) *schema.Record { return batch[place].Record })
+	}
+	return err
 }
 
 func (p *insertPlan[T]) write(ctx context.Context, tx pgx.Tx, sh *shape, all *outcomes) (err error) {

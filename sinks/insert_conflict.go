@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 )
 
@@ -98,12 +99,18 @@ func (s *Insert[T]) constraint(table *Table, columns []bound[T]) ([]string, erro
 	return nil, table.Unique(names...)
 }
 
+// meets reports whether a row was refused because of one that is there.
+func meets(err error) bool {
+	server, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && (server.Code == "23505" || server.Code == "23P01")
+}
+
 // writeOnce inserts the rows that meet no other, and notes the others.
 func (p *insertPlan[T]) writeOnce(ctx context.Context, tx pgx.Tx, sh *shape, all *outcomes) error {
 	if len(sh.targets) == 0 {
 		return p.writeDefaultsOnce(ctx, tx, sh, all)
 	}
-	losers, err := placesOf(ctx, tx, insertOnceSQL(p.table, sh.targets, p.rule), sh.args())
+	losers, err := placesOf(ctx, tx, insertOnceSQL(p.table, sh.targets, p.rule, p.lookUp), sh.args())
 	if err != nil || len(losers) == 0 {
 		return err
 	}

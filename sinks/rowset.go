@@ -20,13 +20,17 @@ type rowset struct {
 	shapes  []*shape
 	used    int
 	bits    []byte // scratch: the shape of a row
+	copying bool   // rows are gathered for COPY, not for parameters,
+	keyed   bool   // and their keys beside them
 }
 
 // shape holds the rows that have the same columns.
 type shape struct {
 	bits    []byte
 	targets []*target
-	params  []*array
+	params  []*array // the rows by column,
+	stream  []byte   // or one after the other, for COPY
+	keyed   keyed
 	places  []int // of each row: the place in the batch of the message to blame
 }
 
@@ -34,7 +38,7 @@ func newRowset(targets []target) *rowset {
 	return &rowset{targets: targets, bits: make([]byte, (len(targets)+7)/8)}
 }
 
-func (s *rowset) reset() { s.used = 0 }
+func (s *rowset) reset() { s.used, s.copying, s.keyed = 0, false, false }
 
 // filled are the shapes that have rows, in the order of their first row.
 func (s *rowset) filled() []*shape { return s.shapes[:s.used] }
@@ -48,6 +52,15 @@ func (s *rowset) add(row cells, place int) {
 		}
 	}
 	sh := s.find()
+	sh.places = append(sh.places, place)
+	if s.copying {
+		from := len(sh.stream)
+		sh.stream = copyRow(sh.stream, len(sh.targets), row)
+		if s.keyed {
+			sh.keyed.add(span{from, len(sh.stream)}, s.targets, row)
+		}
+		return
+	}
 	next := 0
 	for _, cell := range row {
 		if len(cell) > 0 {
@@ -55,7 +68,6 @@ func (s *rowset) add(row cells, place int) {
 			next++
 		}
 	}
-	sh.places = append(sh.places, place)
 }
 
 // find looks through the shapes one by one: there is nearly always one.
@@ -77,6 +89,8 @@ func (s *rowset) find() *shape {
 func (sh *shape) begin(targets []target, bits []byte) {
 	sh.bits = append(sh.bits[:0], bits...)
 	sh.targets, sh.places = sh.targets[:0], sh.places[:0]
+	sh.stream = append(sh.stream[:0], copyHeader...)
+	sh.keyed.reset()
 	n := 0
 	for i := range targets {
 		if bits[i/8]&(1<<(i%8)) == 0 {

@@ -47,10 +47,11 @@ func insertSQL(t *Table, targets []*target) string {
 // text of the columns that tell rows apart: those of the key, or all. Of rows
 // that are the same, the first ones are those inserted, as in the order of the
 // statement. A null place is a row that was inserted and matches none; it is the
-// first in the answer, as 0, and is left out where every row was inserted.
-func insertOnceSQL(t *Table, targets []*target, rule ConflictRule) string {
+// first in the answer, as 0, and is left out where every row was inserted. The
+// rows are inserted in their order, or in that of the keys where it is asked for.
+func insertOnceSQL(t *Table, targets []*target, rule ConflictRule, byKey bool) string {
 	names, values := make([]string, len(targets)), make([]string, len(targets))
-	var key, there, sent []string
+	var key, there, sent, order []string
 	for i, target := range targets {
 		names[i], values[i] = quote(target.Name), value(target, i)
 		if rule == ConflictIgnore || target.key {
@@ -59,6 +60,9 @@ func insertOnceSQL(t *Table, targets []*target, rule ConflictRule) string {
 		}
 		if target.key {
 			key = append(key, names[i])
+		}
+		if target.key && byKey {
+			order = append(order, values[i])
 		}
 	}
 	on := "on conflict"
@@ -70,7 +74,7 @@ func insertOnceSQL(t *Table, targets []*target, rule ConflictRule) string {
 ), inserted as (
 	insert into %s as t (%s)
 	select %s
-	from u order by u.n
+	from u order by %s
 	%s do nothing
 	returning row(%s)::text as k
 ), there as (
@@ -84,8 +88,8 @@ from sent full join there using (k, i)
 where (sent.n is null or there.i is null)
 	and (select count(*) from inserted) < (select count(*) from u)
 order by 1`,
-		source(targets, true), t.ref(), strings.Join(names, ", "), strings.Join(values, ", "), on,
-		strings.Join(there, ", "), strings.Join(sent, ", "))
+		source(targets, true), t.ref(), strings.Join(names, ", "), strings.Join(values, ", "),
+		strings.Join(append(order, "u.n"), ", "), on, strings.Join(there, ", "), strings.Join(sent, ", "))
 }
 
 // absentSQL answers with those of the given places whose key has no row. The

@@ -22,6 +22,7 @@ type Table struct {
 	UniqueKeys [][]string
 
 	constraints constraints
+	copying     copying
 }
 
 // TableColumn is one column of a [Table].
@@ -110,10 +111,14 @@ func (t *Table) columnNames() []string {
 // ref is the table as a statement writes it. The schema is always written, so
 // that what was described is what is written to, whatever the search_path.
 func (t *Table) ref() string {
+	return t.identifier().Sanitize()
+}
+
+func (t *Table) identifier() pgx.Identifier {
 	if t.Schema == "" {
-		return quote(t.Name)
+		return pgx.Identifier{t.Name}
 	}
-	return pgx.Identifier{t.Schema, t.Name}.Sanitize()
+	return pgx.Identifier{t.Schema, t.Name}
 }
 
 // digits returns the precision and scale of a numeric column, and false where

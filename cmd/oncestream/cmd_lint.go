@@ -28,6 +28,9 @@ becomes of an effect that is applied twice, and what stands against it:
 It warns of hidden inputs that it can see, by which the same message would not have
 the same effect again: clocks, random numbers, sequences, triggers.
 
+It notes where the ledger's keys could be spared (guard: constraint), and what that
+would give up.
+
 It exits with 2 where a sink that accumulates has a key by position only. Such a key
 finds a redelivery by the broker. A message that a producer sends twice is another
 position, and would be added twice.`,
@@ -74,6 +77,9 @@ func (a *app) lint(ctx context.Context, c *config, allowPosition bool) error {
 	for _, warning := range l.warnings {
 		fmt.Fprintln(a.stdout, "warning:", warning)
 	}
+	if l.note != "" {
+		fmt.Fprintln(a.stdout, "note:", l.note)
+	}
 	return l.refused.err()
 }
 
@@ -84,9 +90,11 @@ type linter struct {
 	lines         []string
 	warnings      faults
 	refused       faults
+	note          string
 }
 
 func (l *linter) look(ctx context.Context, conn *pgx.Conn, built []*sinkBuilder) error {
+	l.spare(built[0])
 	for _, b := range built {
 		kind := sinks.KindOf(b.made)
 		l.lines = append(l.lines, fmt.Sprintf("%s\t%s\t%s", b.name(), kind, b.guard(kind)))
@@ -107,6 +115,17 @@ func (l *linter) look(ctx context.Context, conn *pgx.Conn, built []*sinkBuilder)
 		}
 	}
 	return nil
+}
+
+// spare says where the keys could be spared, and what that gives up.
+func (l *linter) spare(first *sinkBuilder) {
+	c, s := l.config, first.sink
+	if s.kind != "insert" || s.where != "" || s.onConflict == "ignore" || c.byConstraint() || sinks.KindOf(first.made) != sinks.InsertOnce {
+		return
+	}
+	l.note = c.at(s.path, "guard: constraint is possible, since the unique index on %s holds the key: no key is written then, which is faster. "+
+		"It gives up the cause of a duplicate, the telling of a key that is used again for another payload, stored results and keys.retain; "+
+		"and a row that is deleted comes back with its message", first.keyIndex()).String()
 }
 
 func (l *linter) warn(path, format string, args ...any) {
@@ -138,6 +157,12 @@ func (b *sinkBuilder) name() string {
 // guard says what stands against an effect that is applied twice.
 func (b *sinkBuilder) guard(kind sinks.Kind) string {
 	key := "idempotency key (" + b.config.keyText() + ")"
+	switch {
+	case b.isGuard():
+		return "unique index on " + b.keyIndex() + ", which is the only guard"
+	case b.config.byConstraint():
+		key = "what " + b.config.sinks[0].path + " finds new"
+	}
 	switch {
 	case kind == sinks.SetState:
 		return "natural; " + key

@@ -46,6 +46,7 @@ show.`,
 	f.Uint64Var(&o.payments.seed, "seed", 1, "which payments; another seed gives other ones")
 	f.IntVar(&o.payments.partitions, "partitions", 6, "partitions of the topic; where it exists, it must have at least as many")
 	f.IntVar(&o.payments.size, "size", 200, "the least size of a record's value in bytes")
+	f.BoolVar(&o.payments.random, "random-keys", false, "event ids without an order (UUIDv4) instead of time-ordered ones (UUIDv7)")
 	f.IntVar(&o.rate, "rate", 0, "records a second, 0 for as many as possible")
 	f.BoolVar(&o.json, "json", false, "print the result as JSON")
 	return cmd

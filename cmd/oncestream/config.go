@@ -26,6 +26,7 @@ type config struct {
 	key           keyConfig
 	fingerprint   fingerprint
 	onDuplicate   string
+	guard         string
 	http          httpConfig
 	watch         watchConfig
 	sinks         []sinkConfig

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/oncestream/oncestream/processor"
 	"github.com/oncestream/oncestream/schema"
 )
 
@@ -16,6 +17,7 @@ func (c *config) check(r *reader) {
 	}
 	c.checkKey(r)
 	c.engine.Policy.RecordDuplicates = c.onDuplicate == "record"
+	c.checkGuard(r)
 	c.checkSignIn(r)
 	c.decode.check(r)
 	for i := range c.sinks {
@@ -43,6 +45,31 @@ func (c *config) checkKey(r *reader) {
 		r.failAt("key", "is required: one of field, header, record_key, position and join")
 	case k.kind == "uuid" && (k.position || len(k.join) > 0):
 		r.failAt("key.type", "neither several fields nor a position is a UUID: leave the type out")
+	}
+}
+
+// byConstraint reports whether the first sink's table is the guard.
+func (c *config) byConstraint() bool { return processor.Guard(c.guard) == processor.GuardConstraint }
+
+// checkGuard refuses what needs the keys where none are written.
+func (c *config) checkGuard(r *reader) {
+	if !c.byConstraint() {
+		return
+	}
+	if c.onDuplicate != "ignore" {
+		r.failAt("on_duplicate", "must be ignore with guard: constraint, which knows nothing of the first time")
+	}
+	if c.engine.Keys.Retain > 0 {
+		r.failAt("keys.retain", "has nothing to forget with guard: constraint, which writes no keys: leave it out")
+	}
+	if len(c.sinks) > 0 {
+		s := &c.sinks[0]
+		switch {
+		case s.kind != "insert" || s.where != "":
+			r.failAt("guard", "constraint needs an insert without a where as the first sink: its table tells what is new")
+		case s.onConflict != "" && s.onConflict != "duplicate":
+			r.failAt(s.path+".on_conflict", "must be duplicate with guard: constraint (got %s)", s.onConflict)
+		}
 	}
 }
 

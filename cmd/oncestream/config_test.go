@@ -117,7 +117,7 @@ payments.yaml:2: kafka.topic: is required (here, or by --topic or ONCESTREAM_TOP
 payments.yaml:9: sinks[0].sum.add: is required
 payments.yaml:12: sinks[0].sum.ad: unknown field (did you mean add?)`},
 		{"nothing near", replace("name:", "zzzzzzz: 1\nname:"), `
-payments.yaml:1: zzzzzzz: unknown field (there are batch, constraint_wait, dead_letter_window, decode, drain_timeout, environment, fingerprint, handler, http, kafka, key, keys, max_dead_letter_rate, max_dead_letter_value, name, on_duplicate, on_error, on_key_reuse, postgres, sinks, stuck_after, watch)`},
+payments.yaml:1: zzzzzzz: unknown field (there are batch, constraint_wait, dead_letter_window, decode, drain_timeout, environment, fingerprint, guard, handler, http, kafka, key, keys, max_dead_letter_rate, max_dead_letter_value, name, on_duplicate, on_error, on_key_reuse, postgres, sinks, stuck_after, watch)`},
 		{"unknown sink", replace("- insert:", "- inset:"), `
 payments.yaml:7: sinks[0].inset: unknown kind of sink (did you mean insert?)`},
 		{"two kinds in one item", replace("- insert: {table: payments}", "- {insert: {table: a}, upsert: {table: b}}"), `

@@ -43,7 +43,7 @@ func fileFields(c *config) []field {
 			doc: "The name under which keys are remembered: a key has one effect per handler. Two pipelines that must not both act on an event share it.",
 		},
 	}
-	fields = append(fields, environmentField(e))
+	fields = append(fields, guardField(c), environmentField(e))
 	fields = append(fields, kafkaFields(&e.Kafka, c.tls)...)
 	fields = append(fields, postgresFields(&e.Postgres)...)
 	fields = append(fields, engineFields(e)...)

@@ -40,6 +40,15 @@ func (a age) String() string {
 	return strconv.FormatInt(int64(days), 10) + "d" + rest.String()
 }
 
+// guardField says what stands against a second effect.
+func guardField(c *config) field {
+	return field{
+		path: "guard", value: &c.guard, def: "key", choices: []string{"key", "constraint"},
+		doc: "What stands against a second effect of a message. `key`: the ledger remembers its key. `constraint`: the first sink's own table does, by a unique index on exactly the columns of the key, and no key is written, which is faster; the sinks behind it see what was new. " +
+			"The first sink is then an `insert` without a `where`. A duplicate has no cause, is not told from a key that is used again for another payload, and comes back when its row is deleted.",
+	}
+}
+
 // keysFields are the fields that say how long keys are kept.
 func keysFields(k *processor.Keys) []field {
 	return []field{

@@ -86,6 +86,12 @@ func (m *metrics) committed(b processor.BatchInfo) {
 
 func (m *metrics) count(b processor.BatchInfo) {
 	m.add("batches_total", 1, "committed")
+	switch {
+	case b.Contested:
+		m.add("batches_contested_total", 1, "twice")
+	case b.Inserted:
+		m.add("batches_contested_total", 1, "inserted")
+	}
 	m.add("records_total", int64(b.Records))
 	m.add("effects_total", int64(b.Fresh))
 	m.add("duplicates_total", int64(b.DuplicatesProducer), "producer")

@@ -31,6 +31,7 @@ func metricDocs() []metricDoc {
 		{"duplicates_total", counter, "Messages whose key had had its effect; the cause is `producer` or `redelivery`.", []string{"cause"}},
 		{"dead_letters_total", counter, "Records that were set aside, by reason.", []string{"reason"}},
 		{"batches_total", counter, "Batch transactions; the outcome is `committed` or `rolled_back`.", []string{"outcome"}},
+		{"batches_contested_total", counter, "Committed batches of which another partition wrote a key at the same moment, and so were done `twice`; or that were `inserted` from the start, the slower way, since that was frequent.", []string{"done"}},
 		{"transaction_seconds", histogram, "How long a committed batch transaction took.", nil},
 		{"retries_total", counter, "Failures that were tried again, by what was tried.", []string{"what"}},
 		{"fenced_total", counter, "Claims that another process took while this one worked under them.", nil},

@@ -61,10 +61,10 @@ func everyMetric() *metrics {
 	h.Claimed("t", claim)
 	h.Committed(processor.BatchInfo{
 		Topic: "t", Partition: 1, Records: 10, Fresh: 6, DuplicatesProducer: 1, DuplicatesRedelivered: 2,
-		DeadLetters: 1, Reasons: map[schema.Reason]int{schema.ReasonDecode: 1}, Elapsed: 30 * time.Millisecond,
+		DeadLetters: 1, Reasons: map[schema.Reason]int{schema.ReasonDecode: 1}, Contested: true, Inserted: true, Elapsed: 30 * time.Millisecond,
 	})
 	h.RolledBack(processor.BatchInfo{}, errors.New("deadlock"))
-	unknown := processor.BatchInfo{Partition: 1, From: 10, To: 15, Records: 5, Fresh: 4, DuplicatesProducer: 1}
+	unknown := processor.BatchInfo{Partition: 1, From: 10, To: 15, Records: 5, Fresh: 4, DuplicatesProducer: 1, Inserted: true}
 	h.CommitUnknown(unknown, errors.New("gone"))
 	h.Resolved(processor.BatchInfo{Partition: 1, From: 10, To: 15, Records: 5}, true)
 	h.CommitUnknown(unknown, errors.New("gone"))
@@ -124,6 +124,7 @@ func seriesOf(t *testing.T, m *metrics) []string {
 // series of a holder, though a look has seen it (case H11).
 func TestMetrics(t *testing.T) {
 	want := []string{
+		"batches_contested_total{done=inserted} 1", "batches_contested_total{done=twice} 1",
 		"batches_total{outcome=committed} 2", "batches_total{outcome=rolled_back} 2",
 		"commits_resolved_total{outcome=aborted} 1", "commits_resolved_total{outcome=committed} 1", "commits_unknown_total{} 2",
 		"dead_letters_total{reason=decode} 1", "duplicates_total{cause=producer} 2", "duplicates_total{cause=redelivery} 2",

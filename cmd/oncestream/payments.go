@@ -29,6 +29,9 @@ type payments struct {
 	duplicates float64 // the share of them that are repeats, 0 up to 1
 	partitions int
 	size       int // of a value, at least, in bytes
+	// random are event ids without an order (UUIDv4) instead of those that are
+	// ordered by time: each new one then meets another page of an index.
+	random bool
 
 	rng            *rand.Rand
 	sent, distinct int
@@ -83,7 +86,7 @@ func (p *payments) payment(n int) schema.Record {
 	cents := rng.IntN(100_000) + 1
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(time.Duration(n)*10*time.Millisecond + time.Duration(rng.IntN(10_000))*time.Microsecond)
 	value := fmt.Sprintf(`{"event_id":"%s","customer_id":%d,"amount":%d.%02d,"currency":"%s","method":"%s","created_at":"%s","reference":"`,
-		timeOrdered(at, rng), customer, cents/100, cents%100,
+		p.eventID(at, rng), customer, cents/100, cents%100,
 		pick(rng, "EUR", "EUR", "EUR", "USD", "GBP"), pick(rng, "card", "transfer", "wallet"), at.Format("2006-01-02T15:04:05.000000Z07:00"))
 	value += strings.Repeat("x", max(0, p.size-len(value)-len(`"}`))) + `"}`
 	return schema.Record{
@@ -91,6 +94,20 @@ func (p *payments) payment(n int) schema.Record {
 		Value:     []byte(value),
 		Partition: int32(customer % p.partitions),
 	}
+}
+
+// eventID draws as many numbers for either kind of id, so that all else of a
+// payment is the same.
+func (p *payments) eventID(at time.Time, rng *rand.Rand) uuid.UUID {
+	id := timeOrdered(at, rng)
+	if !p.random {
+		return id
+	}
+	// The time is mixed away by the payment's own numbers (RFC 9562, section 5.4).
+	mixed := rand.NewPCG(binary.BigEndian.Uint64(id[:8]), binary.BigEndian.Uint64(id[8:]))
+	binary.BigEndian.PutUint64(id[:8], mixed.Uint64()&^0xf000|0x4000)
+	binary.BigEndian.PutUint64(id[8:], mixed.Uint64()&(1<<62-1)|1<<63)
+	return id
 }
 
 // timeOrdered returns a UUID of version 7 (RFC 9562, section 5.7) for the time.

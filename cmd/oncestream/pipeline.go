@@ -64,6 +64,7 @@ func (c *config) pipeline(ctx context.Context, conn *pgx.Conn) (processor.Pipeli
 		Key:         c.keyFunc(),
 		Sink:        sink,
 		Fingerprint: c.fingerprint.sum(),
+		Guard:       processor.Guard(c.guard),
 	}, nil
 }
 

@@ -117,8 +117,9 @@ makes no sense, 3 a replay found something new, or verify what is not idempotent
 	flags.StringVar(&a.logFormat, "log-format", "", "how log lines are written where stderr is no terminal: text or json (environment: ONCESTREAM_LOG_FORMAT; default text)")
 	flags.StringVar(&a.logLevel, "log-level", "", "the least level that is logged: debug, info, warn or error (environment: ONCESTREAM_LOG_LEVEL; default info)")
 	root.AddCommand(a.runCommand(), a.migrateCommand(), a.produceCommand(), a.statusCommand(),
-		a.replayCommand(), a.verifyCommand(), a.keysCommand(), a.offsetsCommand(), a.deadLettersCommand(), a.lintCommand(), a.demoCommand(), a.tortureCommand(), a.versionCommand())
+		a.replayCommand(), a.verifyCommand(), a.keysCommand(), a.offsetsCommand(), a.deadLettersCommand(), a.lintCommand(), a.demoCommand(), a.tortureCommand(), a.benchCommand(), a.versionCommand())
 	addExamples(root)
+	profiled(root)
 	return root
 }
 

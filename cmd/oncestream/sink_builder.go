@@ -99,10 +99,14 @@ func (b *sinkBuilder) make() preparedSink {
 	s := b.sink
 	switch s.kind {
 	case "insert":
-		return &sinks.Insert[schema.Row]{
+		insert := &sinks.Insert[schema.Row]{
 			Table: s.table, Columns: b.columns("columns", b.orAll(s.columns)),
 			OnConflict: sinks.ConflictRule(s.onConflict), KeyFields: b.config.keySources(),
 		}
+		if b.isGuard() {
+			insert.OnConflict, insert.LookUp = sinks.ConflictDuplicate, true
+		}
+		return insert
 	case "upsert":
 		return &sinks.Upsert[schema.Row]{
 			Table: s.table, Key: names(s.key), Columns: b.columns("columns", b.withKey()),
@@ -118,6 +122,9 @@ func (b *sinkBuilder) make() preparedSink {
 		return &sinks.Sum[schema.Row]{Table: s.table, Key: b.columns("key", s.key), Add: b.columns("add", s.add)}
 	}
 }
+
+// isGuard reports whether the sink's table is the only guard.
+func (b *sinkBuilder) isGuard() bool { return b.config.byConstraint() && b.sink == &b.config.sinks[0] }
 
 func (b *sinkBuilder) makeLedger(l *ledgerConfig) preparedSink {
 	return &sinks.Ledger[schema.Row]{

@@ -1,0 +1,1 @@
+copy "shop"."Order" ("id", "kind", "x""y", "total") from stdin (format binary);
