@@ -53,7 +53,7 @@ fault has struck, 3 an invariant was violated, 1 the run could not be made.`,
 	f.IntVar(&o.Workers, "workers", 3, "how many processes")
 	f.IntVar(&o.Partitions, "partitions", 6, "how many partitions the topic has")
 	f.IntVar(&o.Rate, "rate", 1000, "how many records are sent a second")
-	f.DurationVar(&o.Limit, "limit", time.Minute, "how long what is left may take once everything has healed")
+	f.DurationVar(&o.Limit, "limit", 2*time.Minute, "how long what is left may take once everything has healed")
 	f.StringVar(&o.Folder, "report", "", "the folder for the history, the report and the logs (default a new temporary folder)")
 	f.BoolVar(&list, "list", false, "list the faults and stop")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -35,7 +35,8 @@ type Options struct {
 	// many records are sent a second. Default to 3, 6 and 1,000.
 	Workers, Partitions, Rate int
 	// Limit is how long what is left may take after everything has healed.
-	// Defaults to 1 minute.
+	// Defaults to 2 minutes: a group may take two rebalances until it knows of all
+	// who are dead.
 	Limit time.Duration
 	// Folder is where the logs, the history and the report are kept. Defaults to a
 	// new temporary folder.
@@ -61,7 +62,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		o.Program = []string{program}
 	}
-	o.Seed, o.For, o.Limit = cmp.Or(o.Seed, 1), cmp.Or(o.For, time.Minute), cmp.Or(o.Limit, time.Minute)
+	o.Seed, o.For, o.Limit = cmp.Or(o.Seed, 1), cmp.Or(o.For, time.Minute), cmp.Or(o.Limit, 2*time.Minute)
 	o.Broker = cmp.Or(o.Broker, "kfake")
 	o.Workers, o.Partitions, o.Rate = cmp.Or(o.Workers, 3), cmp.Or(o.Partitions, 6), cmp.Or(o.Rate, 1000)
 	if o.Say == nil {

@@ -39,6 +39,7 @@ func pipelineFile(brokers, url string) string {
 kafka: {brokers: [%s], topic: %s, start: earliest}
 postgres: {url: "%s", idle_timeout: 3s}
 batch: {max_records: 250}
+drain_timeout: 5s
 key: {field: id, type: uuid}
 sinks:
   - insert: {table: appended, columns: {id: id, entity: entity, seq: seq, partition: $partition, record_offset: $offset}}
