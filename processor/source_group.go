@@ -43,8 +43,7 @@ type groupSource struct {
 	// the callbacks may come before NewClient has returned.
 	clientMu sync.RWMutex
 	client   *kgo.Client
-	hangUp   context.CancelFunc // ends the client's requests
-	member   instance           // of the polling goroutine
+	member   instance // of the polling goroutine
 	rejoin   sync.Once
 	lists    singleflight.Group // for listShared
 
@@ -385,6 +384,6 @@ func (s *groupSource) close() {
 	if err := s.leave(ctx); err != nil {
 		s.e.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "the group was not told of our leave; it will notice by itself", slog.Any("reason", err))
 	}
-	s.disconnect()
+	s.client.CloseAllowingRebalance()
 	s.member.release()
 }

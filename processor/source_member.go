@@ -58,23 +58,13 @@ func (k Kafka) balancer() kgo.GroupBalancer {
 func (s *groupSource) join() error {
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock()
-	ctx, cancel := context.WithCancel(context.WithoutCancel(s.e.ctx))
-	client, err := kgo.NewClient(append(s.options(), kgo.WithContext(ctx))...)
+	client, err := kgo.NewClient(s.options()...)
 	if err != nil {
-		cancel()
 		return fmt.Errorf("config: kafka: %w", err)
 	}
-	s.client, s.hangUp = client, cancel
+	s.client = client
 	s.e.cfg.Logger.LogAttrs(s.e.ctx, slog.LevelDebug, "joining the group", slog.String("group", s.e.cfg.Group), slog.String("instance_id", s.member.id))
 	return nil
-}
-
-// disconnect closes the client without waiting for an answer. A member whose
-// leader has died waits for the group's assignment for as long as a rebalance may
-// take, and a client that is only closed waits with it.
-func (s *groupSource) disconnect() {
-	s.hangUp()
-	s.client.CloseAllowingRebalance()
 }
 
 // kafka returns the client that is a member of the group now.
@@ -153,7 +143,7 @@ func (s *groupSource) becomeDynamic(cause error) error {
 	s.e.cfg.Logger.LogAttrs(s.e.ctx, slog.LevelWarn, "another process uses the instance id that was chosen for this one; going on as a dynamic member",
 		slog.String("instance_id", s.member.id), slog.Any("reason", cause))
 	s.e.released(s.e.all())
-	s.disconnect()
+	s.client.CloseAllowingRebalance()
 	s.member.release()
 	s.member = instance{}
 	return s.join()
