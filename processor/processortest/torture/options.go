@@ -148,7 +148,9 @@ const (
 
 // Faults are all faults, in the order of their rows.
 func Faults() []Fault {
-	return slices.Concat(processFaults(), postgresFaults(), linkFaults(), kafkaFaults())
+	all := slices.Concat(processFaults(), postgresFaults(), linkFaults(), kafkaFaults())
+	slices.SortStableFunc(all, func(a, b Fault) int { return a.Row - b.Row })
+	return all
 }
 
 func faultNames() (names []string) {
