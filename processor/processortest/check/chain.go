@@ -49,7 +49,7 @@ func (l *log) writers(v *Verdict) {
 			continue
 		}
 		v.Checked++
-		at := place{a.Partition, a.Offset}
+		at := a.at()
 		switch p, ok := passed[a.Tx]; {
 		case !ok:
 			v.violate("%s: the effect of %s was written by a transaction that has passed nothing", at, a.ID)
