@@ -10,7 +10,9 @@ func (l *log) chain(v *Verdict) {
 	}
 	changes := map[int32][]Change{}
 	for _, c := range l.Changes {
-		changes[c.Partition] = append(changes[c.Partition], c)
+		if c.From != c.To { // else the chain does not show when it was
+			changes[c.Partition] = append(changes[c.Partition], c)
+		}
 	}
 	for _, p := range l.Passes {
 		v.Checked++

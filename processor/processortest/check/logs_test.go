@@ -76,3 +76,13 @@ func TestSeveralLogs(t *testing.T) {
 		}
 	}
 }
+
+// Proves that a change which moved nothing, as where a topic was created again
+// before anything of the former one was handled, is no link of the chain.
+func TestChangeInPlace(t *testing.T) {
+	h := severalLogs()
+	h.Changes = append([]check.Change{{Epoch: 1, Action: "adopt"}}, h.Changes...)
+	for _, v := range check.Violated(check.Judge(h)) {
+		t.Error(v)
+	}
+}

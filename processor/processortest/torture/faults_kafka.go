@@ -27,15 +27,16 @@ func kafkaFaults() []Fault {
 func restartBroker(kill bool) func(context.Context, *world, *dice) (string, bool, error) {
 	return func(ctx context.Context, w *world, d *dice) (string, bool, error) {
 		away := time.Duration(d.IntN(3000)) * time.Millisecond
-		stop := func() error { return w.kafka.real.Stop(ctx) }
+		broker := w.kafka.real[d.IntN(len(w.kafka.real))]
+		stop := func() error { return broker.Stop(ctx) }
 		if kill {
-			stop = w.kafka.real.Kill
+			stop = broker.Kill
 		}
 		if err := stop(); err != nil {
 			return "", false, err
 		}
 		_ = pause(ctx, away) // it is started also when the run is called off
-		return fmt.Sprintf("away for %v", away), true, w.kafka.real.Restart(context.WithoutCancel(ctx))
+		return fmt.Sprintf("away for %v", away), true, broker.Restart(context.WithoutCancel(ctx))
 	}
 }
 
