@@ -2,6 +2,7 @@ package torture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -13,11 +14,12 @@ func kafkaLinkFaults() []Fault {
 	}
 }
 
-// cutFromKafka takes a worker's link to the brokers down, or up again.
-func (w *world) cutFromKafka(victim *worker, down bool) {
-	if victim.number < len(w.kafka.links) {
-		w.kafka.links[victim.number].set(down)
+// reachKafka takes a worker's link to the brokers up again.
+func (w *world) reachKafka(victim *worker) error {
+	if victim.number >= len(w.kafka.links) {
+		return nil
 	}
+	return w.kafka.links[victim.number].accept(cutOffObstacle)
 }
 
 // cutOffFor is longer than a session of the group, and a rebalance.
@@ -36,13 +38,10 @@ func kafkaAway(ctx context.Context, w *world, d *dice) (string, bool, error) {
 	if err != nil {
 		return "", false, err
 	}
-	w.cutFromKafka(victim, true)
+	w.kafka.links[victim.number].refuse(cutOffObstacle)
 	err = pause(ctx, cutOffFor)
 	after, ownedErr := w.owned(ctx, owner)
-	w.cutFromKafka(victim, false)
-	if err == nil {
-		err = ownedErr
-	}
+	err = errors.Join(err, w.reachKafka(victim), ownedErr)
 	return fmt.Sprintf("%s for %v: %d partitions, then %d", victim.name, cutOffFor, before, after), before > 0 && after == 0, err
 }
 

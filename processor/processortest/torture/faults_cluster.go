@@ -34,15 +34,15 @@ func killLeader(ctx context.Context, w *world, d *dice) (string, bool, error) {
 	if err != nil || before.Leader < 1 {
 		return "nobody leads the busiest partition", false, err
 	}
-	leader := w.kafka.real[before.Leader-1]
-	if err := leader.Kill(); err != nil {
+	leader := int(before.Leader - 1)
+	if err := w.kafka.down(leader, w.kafka.real[leader].Kill); err != nil {
 		return "", false, err
 	}
 	after, err := w.awaitPartition(ctx, busiest, "another leader", func(p kadm.PartitionDetail) bool {
 		return p.Leader >= 0 && p.LeaderEpoch > before.LeaderEpoch
 	})
 	_ = pause(ctx, time.Duration(d.IntN(4000))*time.Millisecond) // it is started also when the run is called off
-	err = errors.Join(err, leader.Restart(context.WithoutCancel(ctx)))
+	err = errors.Join(err, w.kafka.up(context.WithoutCancel(ctx), leader))
 	return fmt.Sprintf("partition %d: broker %d led in epoch %d, then %d in %d", busiest, before.Leader, before.LeaderEpoch, after.Leader, after.LeaderEpoch), true, err
 }
 
@@ -107,7 +107,7 @@ func (w *world) makeCut(ctx context.Context, p int32) (c cut, hit bool, err erro
 	if c, err = w.pair(ctx, p); err != nil {
 		return c, false, err
 	}
-	if err := w.kafka.real[c.follower-1].Kill(); err != nil {
+	if err := w.kill(c.follower); err != nil {
 		return c, false, err
 	}
 	if _, err = w.awaitPartition(ctx, p, "a leader alone", func(d kadm.PartitionDetail) bool { return len(d.ISR) == 1 }); err != nil {
@@ -122,10 +122,10 @@ func (w *world) makeCut(ctx context.Context, p int32) (c cut, hit bool, err erro
 	if err := w.readLog(ctx); err != nil {
 		return c, hit, err
 	}
-	if err := w.kafka.real[c.leader-1].Kill(); err != nil {
+	if err := w.kill(c.leader); err != nil {
 		return c, hit, err
 	}
-	if err := w.kafka.real[c.follower-1].Restart(context.WithoutCancel(ctx)); err != nil {
+	if err := w.kafka.up(context.WithoutCancel(ctx), int(c.follower-1)); err != nil {
 		return c, hit, err
 	}
 	if _, err = w.awaitPartition(ctx, p, "the other leader", func(d kadm.PartitionDetail) bool { return d.Leader == c.follower }); err != nil {
@@ -133,6 +133,11 @@ func (w *world) makeCut(ctx context.Context, p int32) (c cut, hit bool, err erro
 	}
 	w.newLog(p, c.at)
 	return c, hit, nil
+}
+
+// kill kills the broker with this number.
+func (w *world) kill(node int32) error {
+	return w.kafka.down(int(node-1), w.kafka.real[node-1].Kill)
 }
 
 // pair leaves a partition its leader and one follower, and lets the follower lead
@@ -221,7 +226,7 @@ func (w *world) mend(ctx context.Context, c cut) error {
 		return nil
 	}
 	for _, node := range []int32{c.follower, c.leader} {
-		if err := w.kafka.real[node-1].Start(ctx); err != nil {
+		if err := w.kafka.up(ctx, int(node-1)); err != nil {
 			return err
 		}
 	}

@@ -119,6 +119,23 @@ func (k *kafka) close() error {
 	return errors.Join(errs...)
 }
 
+// down ends a real broker by f, as seen by the workers too.
+func (k *kafka) down(broker int, f func() error) error {
+	for _, link := range k.links {
+		link.forwards[broker].refuse(brokerObstacle)
+	}
+	return f()
+}
+
+// up starts a real broker again, unless it runs.
+func (k *kafka) up(ctx context.Context, broker int) error {
+	err := k.real[broker].Start(ctx)
+	for _, link := range k.links {
+		err = errors.Join(err, link.forwards[broker].accept(brokerObstacle))
+	}
+	return err
+}
+
 // client returns a client that the caller closes.
 func (k *kafka) client(opts ...kgo.Opt) (*kgo.Client, error) {
 	opts = append([]kgo.Opt{

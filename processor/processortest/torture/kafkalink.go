@@ -2,9 +2,12 @@ package torture
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"sync"
+	"time"
 )
 
 // kafkaLink is a worker's way to the brokers: one forwarded port for each of them.
@@ -41,16 +44,25 @@ func (l *kafkaLink) leads() bool {
 
 func (l *kafkaLink) addrs() (addrs []string) {
 	for _, f := range l.forwards {
-		addrs = append(addrs, f.listener.Addr().String())
+		addrs = append(addrs, f.addr)
 	}
 	return addrs
 }
 
-// set takes the link down, with all that goes by it, or up again.
-func (l *kafkaLink) set(down bool) {
+// refuse takes the link down for a reason, with all that goes by it.
+func (l *kafkaLink) refuse(why obstacle) {
 	for _, f := range l.forwards {
-		f.set(down)
+		f.refuse(why)
 	}
+}
+
+// accept takes the reason away.
+func (l *kafkaLink) accept(why obstacle) error {
+	var errs []error
+	for _, f := range l.forwards {
+		errs = append(errs, f.accept(why))
+	}
+	return errors.Join(errs...)
 }
 
 func (l *kafkaLink) close() error {
@@ -61,71 +73,96 @@ func (l *kafkaLink) close() error {
 	return errors.Join(errs...)
 }
 
-// forward passes the bytes of each connection on to its target.
+// obstacle is a reason to refuse connections; there may be several at a time.
+type obstacle int
+
+const (
+	cutOffObstacle obstacle = iota // a fault of the link
+	brokerObstacle                 // the broker is down
+)
+
+// forward passes the bytes of each connection on to its target. As long as there
+// is an obstacle nobody listens: to accept a connection and to close it would be
+// the answer of a broker that wants TLS.
 type forward struct {
-	listener net.Listener
-	all      sync.WaitGroup
+	addr string
+	all  sync.WaitGroup
 
-	mu     sync.Mutex // guards what follows
-	target string
-	down   bool
-	open   map[net.Conn]bool
+	mu        sync.Mutex // guards what follows
+	listener  net.Listener
+	target    string
+	obstacles map[obstacle]bool
+	open      map[net.Conn]bool
 }
 
+// newForward listens at a port below those that systems number outgoing connections
+// from: it must be free when the link comes back.
 func newForward() (*forward, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, err
+	f := &forward{obstacles: map[obstacle]bool{}, open: map[net.Conn]bool{}}
+	var err error
+	for range 100 {
+		f.addr = fmt.Sprintf("127.0.0.1:%d", 10000+rand.IntN(10000))
+		if err = f.listen(); err == nil {
+			return f, nil
+		}
 	}
-	f := &forward{listener: listener, open: map[net.Conn]bool{}}
-	f.all.Go(f.accept) // ends with the listener; close waits for it
-	return f, nil
+	return nil, fmt.Errorf("torture: no free port among a hundred between 10000 and 20000: %w", err)
 }
 
-func (f *forward) accept() {
-	for {
-		conn, err := f.listener.Accept()
-		if err != nil {
-			return
-		}
-		f.all.Go(func() { f.pass(conn) }) // ends with either end, which close closes
+// listen begins to accept. The goroutine ends with the listener; close waits.
+func (f *forward) listen() error {
+	listener, err := net.Listen("tcp", f.addr)
+	if err != nil {
+		return err
 	}
+	f.listener = listener
+	f.all.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			f.all.Go(func() { f.pass(conn) }) // ends with either end
+		}
+	})
+	return nil
 }
 
 // pass connects, and copies both ways until one of them has ended.
 func (f *forward) pass(conn net.Conn) {
-	defer conn.Close()
-	if !f.add(conn) {
+	defer reset(conn)
+	f.mu.Lock()
+	target, refused := f.target, f.listener == nil
+	if !refused {
+		f.open[conn] = true
+	}
+	f.mu.Unlock()
+	if refused {
 		return
 	}
 	defer f.remove(conn)
-	f.mu.Lock()
-	target := f.target
-	f.mu.Unlock()
 	other, err := net.Dial("tcp", target)
 	if err != nil {
-		return // the client finds its connection closed, as by the broker
+		return
 	}
-	defer other.Close()
+	defer reset(other)
 	var both sync.WaitGroup
 	for _, way := range [2][2]net.Conn{{conn, other}, {other, conn}} {
 		both.Go(func() {
 			_, _ = io.Copy(way[0], way[1]) // whichever end it was: both go
-			conn.Close()
-			other.Close()
+			reset(conn)
+			reset(other)
 		})
 	}
 	both.Wait()
 }
 
-// add notes a connection, unless the link is down.
-func (f *forward) add(conn net.Conn) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.down {
-		f.open[conn] = true
+// reset ends a connection as a network does whose other end is gone.
+func reset(conn net.Conn) {
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0) // it may be closed already
 	}
-	return !f.down
+	_ = conn.Close()
 }
 
 func (f *forward) remove(conn net.Conn) {
@@ -134,21 +171,37 @@ func (f *forward) remove(conn net.Conn) {
 	delete(f.open, conn)
 }
 
-func (f *forward) set(down bool) {
+func (f *forward) refuse(why obstacle) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.down = down
-	if !down {
-		return
+	f.obstacles[why] = true
+	if f.listener != nil {
+		_ = f.listener.Close()
+		f.listener = nil
 	}
 	for conn := range f.open {
-		conn.Close()
+		reset(conn)
 	}
 }
 
+func (f *forward) accept(why obstacle) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.obstacles, why)
+	if len(f.obstacles) > 0 || f.listener != nil {
+		return nil
+	}
+	var err error
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); {
+		if err = f.listen(); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("torture: the port of a link was taken meanwhile: %w", err)
+}
+
 func (f *forward) close() error {
-	f.set(true)
-	err := f.listener.Close()
+	f.refuse(cutOffObstacle)
 	f.all.Wait()
-	return err
+	return nil
 }

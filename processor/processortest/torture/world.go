@@ -180,7 +180,9 @@ func (w *world) heal(ctx context.Context) error {
 		worker.strike(nil)
 		worker.proxy.SetLink(nothing)
 		worker.proxy.Up()
-		w.cutFromKafka(worker, false)
+		if err := w.reachKafka(worker); err != nil {
+			return err
+		}
 		if p := worker.running(false); p != nil {
 			if err := p.Resume(); err != nil {
 				return err
