@@ -41,6 +41,7 @@ fault has struck, 3 an invariant was violated, 1 the run could not be made.`,
 		Example: `  oncestream torture --for 2m
   oncestream torture --seed 42 --for 10m --broker kafka --report ./report
   oncestream torture --faults kill,commit-cut-after --for 30s
+  oncestream torture --faults log-cut,leader-kill,kill --broker kafka3 --for 2m
   oncestream torture --list
   oncestream torture check ./report/history.jsonl`,
 		Args: cobra.NoArgs,

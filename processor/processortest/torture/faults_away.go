@@ -34,12 +34,17 @@ func kafkaAway(ctx context.Context, w *world, d *dice) (string, bool, error) {
 		return victim.name + " has no link of its own", false, nil
 	}
 	owner := fmt.Sprintf("%%/%d", p.Pid())
-	before, err := w.owned(ctx, owner)
-	if err != nil {
-		return "", false, err
+	before := 0
+	late := w.until(ctx, patience, "partitions of its own", func(ctx context.Context) (bool, error) {
+		var err error
+		before, err = w.owned(ctx, owner)
+		return err == nil && before > 0, nil
+	})
+	if late != nil {
+		return victim.name + " has no partitions", false, ctx.Err()
 	}
 	w.kafka.links[victim.number].refuse(cutOffObstacle)
-	err = pause(ctx, cutOffFor)
+	err := pause(ctx, cutOffFor)
 	after, ownedErr := w.owned(ctx, owner)
 	err = errors.Join(err, w.reachKafka(victim), ownedErr)
 	return fmt.Sprintf("%s for %v: %d partitions, then %d", victim.name, cutOffFor, before, after), before > 0 && after == 0, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -23,7 +24,7 @@ func topicFaults() []Fault {
 func recreateTopic(ctx context.Context, w *world, _ *dice) (string, bool, error) {
 	w.changes.Lock()
 	defer w.changes.Unlock()
-	if err := w.settle(ctx); err != nil {
+	if err := errors.Join(w.settle(ctx), w.awaitPositions(ctx)); err != nil {
 		return "", false, err
 	}
 	partitions, err := w.replaceTopic(ctx)
@@ -40,6 +41,16 @@ func recreateTopic(ctx context.Context, w *world, _ *dice) (string, bool, error)
 	}
 	err = w.command(ctx, "offsets", "adopt", w.workers[0].file, "--to-offset", "earliest", "--reason", "torture: the topic was created again", "--yes")
 	return fmt.Sprintf("%d partitions", partitions), true, err
+}
+
+// awaitPositions waits until the ledger knows every partition: one that was added
+// just now has no position yet that could be of another topic.
+func (w *world) awaitPositions(ctx context.Context) error {
+	return w.until(ctx, time.Minute, "a position of each partition", func(ctx context.Context) (bool, error) {
+		var n int
+		err := w.pool.QueryRow(ctx, `select count(*) from oncestream.consumer_offset`).Scan(&n)
+		return err == nil && n == w.producer.partitions(), nil
+	})
 }
 
 // replaceTopic reads the topic to its end, and puts an empty one in its place. The

@@ -114,7 +114,7 @@ func (k *kafka) close() error {
 		errs = append(errs, b.Close())
 	}
 	for _, link := range k.links {
-		errs = append(errs, link.close())
+		link.close()
 	}
 	return errors.Join(errs...)
 }

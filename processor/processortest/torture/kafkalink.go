@@ -19,7 +19,8 @@ func newKafkaLink(brokers int) (*kafkaLink, error) {
 	for range brokers {
 		f, err := newForward()
 		if err != nil {
-			return nil, errors.Join(err, l.close())
+			l.close()
+			return nil, err
 		}
 		l.forwards = append(l.forwards, f)
 	}
@@ -65,12 +66,10 @@ func (l *kafkaLink) accept(why obstacle) error {
 	return errors.Join(errs...)
 }
 
-func (l *kafkaLink) close() error {
-	var errs []error
+func (l *kafkaLink) close() {
 	for _, f := range l.forwards {
-		errs = append(errs, f.close())
+		f.close()
 	}
-	return errors.Join(errs...)
 }
 
 // obstacle is a reason to refuse connections; there may be several at a time.
@@ -200,8 +199,7 @@ func (f *forward) accept(why obstacle) error {
 	return fmt.Errorf("torture: the port of a link was taken meanwhile: %w", err)
 }
 
-func (f *forward) close() error {
+func (f *forward) close() {
 	f.refuse(cutOffObstacle)
 	f.all.Wait()
-	return nil
 }
