@@ -38,12 +38,17 @@ from unnest($5::int[], $6::bigint[], $7::text[], $8::text[], $9::text[], $10::te
   $15::bigint[], $16::jsonb[], $17::boolean[]) as r
 on conflict (consumer_group, topic, partition, record_offset, topic_id, handler) do update
 set reason = excluded.reason, detail = excluded.detail, sqlstate = excluded.sqlstate, column_name = excluded.column_name,
-  constraint_name = excluded.constraint_name, parked = excluded.parked
-where d.state = 'dead'`
+  constraint_name = excluded.constraint_name, parked = excluded.parked, record_time = excluded.record_time, record_key = excluded.record_key,
+  record_value = excluded.record_value, value_size = excluded.value_size, headers = excluded.headers,
+  state = 'dead', resolved_at = null, resolution = null, fixed_value = null
+where d.state = 'dead'
+  or (d.record_time, d.record_key, d.value_size) is distinct from (excluded.record_time, excluded.record_key, excluded.value_size)`
 
 // SetAside writes dead letters, inside the transaction that passes their
 // records. A record that is passed again after a rewind keeps its one dead
-// letter, and what a person has decided about it.
+// letter, and what a person has decided about it. Where the log was cut and has
+// another record at the offset now, as after an unclean election, that one takes
+// the place: what was decided was decided about the other.
 func (l *Ledger) SetAside(ctx context.Context, tx pgx.Tx, letters []DeadLetter) error {
 	if len(letters) == 0 {
 		return nil

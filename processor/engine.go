@@ -255,16 +255,24 @@ func (e *engine) lookAtHolder(ctx context.Context, log *slog.Logger, partition i
 	}
 	log.LogAttrs(ctx, slog.LevelWarn, "the claim waits for another transaction", slog.Int("pid", int(h.PID)),
 		slog.String("application", h.Application), slog.String("state", h.State), slog.Duration("since", h.Since))
-	overdue := e.cfg.Postgres.TransactionTimeout
-	if h.State == "idle in transaction" || h.State == "idle in transaction (aborted)" {
-		overdue = e.cfg.Postgres.IdleTimeout
-	}
-	if h.Since <= overdue+e.cfg.Postgres.LockTimeout {
+	if !e.cfg.Postgres.overdue(h) {
 		return
 	}
 	if ended, err := e.ledger.Terminate(ctx, e.pool, h); err == nil && ended {
 		log.LogAttrs(ctx, slog.LevelWarn, "ended the backend that held the partition beyond every timeout", slog.Int("pid", int(h.PID)))
 	}
+}
+
+// overdue reports whether a transaction has outlasted the timeouts of our sessions.
+// One that seems to begin in the future has seen the database's clock go back: the
+// timeouts that it was given then do not end it before that time comes again, and
+// nor would its age.
+func (p Postgres) overdue(h offsets.Holder) bool {
+	limit := p.TransactionTimeout + p.LockTimeout
+	if h.State == "idle in transaction" || h.State == "idle in transaction (aborted)" {
+		limit = p.IdleTimeout + p.LockTimeout
+	}
+	return h.Since > limit || h.Since < -limit
 }
 
 // pause waits before another attempt, and says why.

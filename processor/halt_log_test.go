@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/twmb/franz-go/pkg/kfake"
@@ -108,6 +109,32 @@ func TestTruncatedByTheEpoch(t *testing.T) {
 	w.next(0, 150)
 	s.finish()
 	w.effects(150)
+}
+
+// Proves that a topic which is created again while a claim looks at its log is taken
+// for that, and not for a log that was cut: its remedy would be the wrong one. (The
+// torture has seen a worker whose session still knew the old topic say so.)
+func TestRecreatedWhileLookedAt(t *testing.T) {
+	cluster := processortest.Kafka(t)
+	w := newWorldOn(t, cluster.Client, 1)
+	w.produce(0, numbered("m", 100)...)
+	toEnd(t, newProcessor(t, w.config(), texts(appendSink{})))
+	var once sync.Once
+	cluster.Cluster().ControlKey(int16(kmsg.OffsetForLeaderEpoch), func(req kmsg.Request) (kmsg.Response, error, bool) {
+		cluster.Cluster().KeepControl()
+		cluster.Cluster().SleepControl(func() {
+			once.Do(func() { // whoever else asks waits, too
+				w.DeleteTopic(t, w.topic)
+				w.CreateTopic(t, w.topic, 1)
+				w.produce(0, numbered("n", 5)...)
+			})
+		})
+		return epochEndsAt(req.(*kmsg.OffsetForLeaderEpochRequest), 5), nil, true
+	})
+	s := startHalting(w, appendSink{}, nil)
+	w.awaitHalt(s, processor.CodeTopicRecreated, 0, 100, "adopt FILE --partition 0 --to-offset earliest")
+	w.effects(100)
+	s.finish()
 }
 
 // epochEndsAt answers that the epoch that is asked for ends at an offset.

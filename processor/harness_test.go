@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -80,7 +81,12 @@ func newWorldOn(tb testing.TB, client *processortest.Client, partitions int32, t
 
 // topicName is the test's name as a broker takes it.
 func topicName(tb testing.TB) string {
-	return strings.NewReplacer("/", "-", " ", "-").Replace(tb.Name())
+	return strings.Map(func(r rune) rune {
+		if r < 0x80 && (unicode.IsLetter(r) || unicode.IsDigit(r) || r == '.' || r == '_') {
+			return r
+		}
+		return '-'
+	}, tb.Name())
 }
 
 // config reads the world's topic as its group, with quick timeouts.

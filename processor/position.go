@@ -64,7 +64,7 @@ func (e *engine) inspect(intake context.Context, w *worker, c offsets.Claim) (of
 			return err
 		}
 		if halt := b.judge(c); halt != nil {
-			return halt
+			return e.confirm(ctx, halt)
 		}
 		if !b.epochKnown() {
 			c.LeaderEpoch = -1

@@ -43,9 +43,11 @@ type groupSource struct {
 	// the callbacks may come before NewClient has returned.
 	clientMu sync.RWMutex
 	client   *kgo.Client
-	member   instance // of the polling goroutine
-	rejoin   sync.Once
-	lists    singleflight.Group // for listShared
+	// interrupt ends whatever the client still waits for.
+	interrupt context.CancelFunc
+	member    instance // of the polling goroutine
+	rejoin    sync.Once
+	lists     singleflight.Group // for listShared
 
 	mu       sync.Mutex
 	commands []func()
@@ -384,6 +386,14 @@ func (s *groupSource) close() {
 	if err := s.leave(ctx); err != nil {
 		s.e.cfg.Logger.LogAttrs(ctx, slog.LevelInfo, "the group was not told of our leave; it will notice by itself", slog.Any("reason", err))
 	}
-	s.client.CloseAllowingRebalance()
+	s.closeClient()
 	s.member.release()
+}
+
+// closeClient does not wait for a join whose answer is due: the coordinator holds
+// it back until all members have joined, which takes as long as the slowest of
+// them may drain.
+func (s *groupSource) closeClient() {
+	s.interrupt()
+	s.client.CloseAllowingRebalance()
 }

@@ -7,8 +7,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
+	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/oncestream/oncestream/offsets"
 )
@@ -72,27 +72,45 @@ func (e *engine) suspect() {
 	}
 }
 
-// identity asks which topic is there now.
+// identity asks which topic is there now: the brokers themselves, since kadm answers
+// from what the client has learned within some seconds, and the former topic with it.
 func (s *groupSource) identity(ctx context.Context) (offsets.Identity, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	meta, err := kadm.NewClient(s.kafka()).Metadata(ctx, s.topic)
-	if err != nil {
-		return offsets.Identity{}, fmt.Errorf("processor: ask for the identity of topic %s: %w", s.topic, err)
-	}
-	detail, ok := meta.Topics[s.topic]
+	request := kmsg.NewPtrMetadataRequest()
+	asked := kmsg.NewMetadataRequestTopic()
+	asked.Topic = &s.topic
+	request.Topics = append(request.Topics, asked)
+	meta, err := request.RequestWith(ctx, s.kafka())
 	switch {
-	case !ok || errors.Is(detail.Err, kerr.UnknownTopicOrPartition):
+	case err != nil:
+		return offsets.Identity{}, fmt.Errorf("processor: ask for the identity of topic %s: %w", s.topic, err)
+	case len(meta.Topics) != 1:
 		return offsets.Identity{}, fmt.Errorf("processor: topic %q: %w", s.topic, ErrNoTopic)
-	case detail.Err != nil:
-		return offsets.Identity{}, fmt.Errorf("processor: topic %q: %w", s.topic, detail.Err)
 	}
-	return offsets.Identity{ClusterID: meta.Cluster, TopicID: detail.ID}, nil
+	detail := meta.Topics[0]
+	switch err := kerr.ErrorForCode(detail.ErrorCode); {
+	case errors.Is(err, kerr.UnknownTopicOrPartition):
+		return offsets.Identity{}, fmt.Errorf("processor: topic %q: %w", s.topic, ErrNoTopic)
+	case err != nil:
+		return offsets.Identity{}, fmt.Errorf("processor: topic %q: %w", s.topic, err)
+	}
+	id := offsets.Identity{TopicID: detail.TopicID}
+	if meta.ClusterID != nil {
+		id.ClusterID = *meta.ClusterID
+	}
+	return id, nil
 }
 
-// refuse makes a halt of a refusal, unless it is this session that knows an old
-// topic: then it waits for the session to end.
+// refuse makes a halt of a refusal.
 func (e *engine) refuse(ctx context.Context, r offsets.Refusal) error {
+	return e.confirm(ctx, &haltError{r.Code(), r})
+}
+
+// confirm answers with the halt, unless it is this session that knows an old topic:
+// then it waits for the session to end. A log of another topic may look like one
+// that was cut; to set the position back would be the wrong remedy.
+func (e *engine) confirm(ctx context.Context, halt *haltError) error {
 	id, err := e.source.identity(ctx)
 	switch {
 	case err != nil:
@@ -101,5 +119,5 @@ func (e *engine) refuse(ctx context.Context, r offsets.Refusal) error {
 		e.suspect()
 		return &otherTopicError{e.identity, id}
 	}
-	return &haltError{r.Code(), r}
+	return halt
 }

@@ -58,11 +58,13 @@ func (k Kafka) balancer() kgo.GroupBalancer {
 func (s *groupSource) join() error {
 	s.clientMu.Lock()
 	defer s.clientMu.Unlock()
-	client, err := kgo.NewClient(s.options()...)
+	ctx, interrupt := context.WithCancel(context.WithoutCancel(s.e.ctx))
+	client, err := kgo.NewClient(append(s.options(), kgo.WithContext(ctx))...)
 	if err != nil {
+		interrupt()
 		return fmt.Errorf("config: kafka: %w", err)
 	}
-	s.client = client
+	s.client, s.interrupt = client, interrupt
 	s.e.cfg.Logger.LogAttrs(s.e.ctx, slog.LevelDebug, "joining the group", slog.String("group", s.e.cfg.Group), slog.String("instance_id", s.member.id))
 	return nil
 }
@@ -143,7 +145,7 @@ func (s *groupSource) becomeDynamic(cause error) error {
 	s.e.cfg.Logger.LogAttrs(s.e.ctx, slog.LevelWarn, "another process uses the instance id that was chosen for this one; going on as a dynamic member",
 		slog.String("instance_id", s.member.id), slog.Any("reason", cause))
 	s.e.released(s.e.all())
-	s.client.CloseAllowingRebalance()
+	s.closeClient()
 	s.member.release()
 	s.member = instance{}
 	return s.join()
@@ -221,9 +223,17 @@ func (s *groupSource) consumerLeave(ctx context.Context, client *kgo.Client, mem
 // that by itself for a dynamic member only: a static one is expected to return.
 // Under the consumer protocol the client says so in a request that lacks the
 // instance id (franz-go 1.22), which brokers refuse; what counts is our own.
+//
+// And the client waits for a join that is under way, which may take as long as
+// the slowest member's drain: then we leave without it, which answers the join.
 func (s *groupSource) leave(ctx context.Context) error {
 	memberID, _ := s.client.GroupMetadata()
-	err := s.client.LeaveGroupContext(ctx)
+	inTime, cancel := context.WithTimeout(ctx, leaveTimeout)
+	defer cancel()
+	err := s.client.LeaveGroupContext(inTime)
+	if inTime.Err() != nil && s.member.id == "" && memberID != "" && s.e.cfg.Kafka.GroupProtocol == GroupProtocolClassic {
+		return s.classicLeave(ctx, memberID)
+	}
 	joining := memberID == "" // and maybe a member already, who has not heard of it
 	if s.member.id == "" || joining && s.e.cfg.Kafka.GroupProtocol == GroupProtocolConsumer || ctx.Err() != nil {
 		return err
@@ -235,14 +245,24 @@ func (s *groupSource) leave(ctx context.Context) error {
 	return err
 }
 
+// leaveTimeout is how long the client has to leave by itself.
+const leaveTimeout = closeTimeout / 3
+
 func (s *groupSource) staticLeave(ctx context.Context, memberID string) error {
 	if s.e.cfg.Kafka.GroupProtocol == GroupProtocolConsumer {
 		return s.consumerLeave(ctx, s.client, memberID, leavesForGood)
 	}
+	return s.classicLeave(ctx, memberID)
+}
+
+func (s *groupSource) classicLeave(ctx context.Context, memberID string) error {
 	req := kmsg.NewPtrLeaveGroupRequest()
-	req.Group = s.e.cfg.Group
+	req.Group, req.MemberID = s.e.cfg.Group, memberID
 	member := kmsg.NewLeaveGroupRequestMember()
-	member.MemberID, member.InstanceID = memberID, &s.member.id
+	member.MemberID = memberID
+	if s.member.id != "" {
+		member.InstanceID = &s.member.id
+	}
 	req.Members = append(req.Members, member)
 	resp, err := req.RequestWith(ctx, s.client)
 	if err != nil {

@@ -206,9 +206,8 @@ func (k Kafka) start(ctx context.Context, client *kgo.Client, t Topic) ([]offset
 }
 
 // awaitTopic inspects the topic, and waits for it to be created unless the
-// configuration requires it. Brokers at whose address nobody listens are waited
-// for a minute, as the database is; what an answer says about us (TLS, SASL) is
-// final.
+// configuration requires it. Brokers that are away are waited for a minute, as the
+// database is; what an answer says about us (TLS, SASL) is final.
 func awaitTopic(ctx context.Context, client *kgo.Client, cfg Config) (Topic, error) {
 	first, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -218,7 +217,7 @@ func awaitTopic(ctx context.Context, client *kgo.Client, cfg Config) (Topic, err
 		switch {
 		case errors.Is(err, ErrNoTopic) && !cfg.Kafka.RequireTopic:
 			cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "the topic does not exist; waiting for it to be created", slog.Any("reason", err))
-		case errors.Is(err, syscall.ECONNREFUSED) && time.Now().Before(deadline):
+		case away(err) && time.Now().Before(deadline):
 			cfg.Logger.LogAttrs(ctx, slog.LevelWarn, "the brokers cannot be reached; will try again", slog.Duration("pause", topicCheck), slog.Any("reason", err))
 		default:
 			return t, err
@@ -227,6 +226,16 @@ func awaitTopic(ctx context.Context, client *kgo.Client, cfg Config) (Topic, err
 			return t, err
 		}
 	}
+}
+
+// away reports that a broker is not there, or leads nothing yet: nobody listens at
+// its address, or a partition waits for another leader. A process that gave up then
+// would be gone for the sake of one broker of several.
+func away(err error) bool {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" && errors.Is(dial, syscall.ECONNRESET) {
+		return true // of a balancer that has nobody behind it
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) || kerr.IsRetriable(err) && !errors.Is(err, kerr.UnknownTopicOrPartition)
 }
 
 const (

@@ -41,6 +41,7 @@ fault has struck, 3 an invariant was violated, 1 the run could not be made.`,
 		Example: `  oncestream torture --for 2m
   oncestream torture --seed 42 --for 10m --broker kafka --report ./report
   oncestream torture --faults kill,commit-cut-after --for 30s
+  oncestream torture --faults log-cut,leader-kill,kill --broker kafka3 --for 2m
   oncestream torture --list
   oncestream torture check ./report/history.jsonl`,
 		Args: cobra.NoArgs,
@@ -49,11 +50,11 @@ fault has struck, 3 an invariant was violated, 1 the run could not be made.`,
 	f.Uint64Var(&o.Seed, "seed", 1, "decides what is sent and which faults strike")
 	f.DurationVar(&o.For, "for", time.Minute, "how long faults strike")
 	f.StringSliceVar(&o.Faults, "faults", nil, "the faults to make (default all that can be made here; see --list)")
-	f.StringVar(&o.Broker, "broker", "kfake", "kfake, a Kafka in this process, or kafka, a real one (Docker, or Java 17 and Maven)")
+	f.StringVar(&o.Broker, "broker", "kfake", "kfake, a Kafka in this process, kafka, a real one (Docker, or Java 17 and Maven), or kafka3, three small ones")
 	f.IntVar(&o.Workers, "workers", 3, "how many processes")
 	f.IntVar(&o.Partitions, "partitions", 6, "how many partitions the topic has")
 	f.IntVar(&o.Rate, "rate", 1000, "how many records are sent a second")
-	f.DurationVar(&o.Limit, "limit", time.Minute, "how long what is left may take once everything has healed")
+	f.DurationVar(&o.Limit, "limit", 2*time.Minute, "how long what is left may take once everything has healed")
 	f.StringVar(&o.Folder, "report", "", "the folder for the history, the report and the logs (default a new temporary folder)")
 	f.BoolVar(&list, "list", false, "list the faults and stop")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -97,14 +98,20 @@ func (a *app) tortureCheckCommand() *cobra.Command {
 
 func (a *app) listFaults() {
 	for _, f := range torture.Faults() {
-		needs := ""
-		if f.Real {
-			needs = " (needs --broker kafka)"
+		more := ""
+		switch {
+		case f.Why != "":
+			more = "\n" + strings.Repeat(" ", 27) + "not in the schedule: " + f.Why
+		case f.Cluster:
+			more = " (needs --broker kafka3)"
+		case f.Real:
+			more = " (needs --broker kafka or kafka3)"
+		case f.Fake:
+			more = " (needs --broker kfake)"
+		case f.Needs != "":
+			more = " (needs " + f.Needs + ")"
 		}
-		if f.Fake {
-			needs = " (needs --broker kfake)"
-		}
-		fmt.Fprintf(a.stdout, "%2d  %-22s %s%s\n", f.Row, f.Name, f.What, needs)
+		fmt.Fprintf(a.stdout, "%2d  %-22s %s%s\n", f.Row, f.Name, f.What, more)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"io"
 	"os"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ var update = flag.Bool("update", false, "rewrite what is made of the code: parts
 const readme = "../../README.md"
 
 // The README's reference of the pipeline file is what the file is read by, its
-// table of values is that of the sinks, that of the metrics is what a run has, and its example of the library is what was compiled.
+// table of values is that of the sinks, that of the metrics is what a run has, its list of faults is what the torture has, and its example of the library is what was compiled.
 func TestReadme(t *testing.T) {
 	text, err := os.ReadFile(readme)
 	if err != nil {
@@ -28,6 +29,7 @@ func TestReadme(t *testing.T) {
 	want = replaceBlock(t, want, "metrics", "\n"+metricsMarkdown()+"\n")
 	want = replaceBlock(t, want, "values", "\n"+sinks.RulesMarkdown()+"\n")
 	want = replaceBlock(t, want, "library", "\n```go\n"+libraryExample(t)+"```\n")
+	want = replaceBlock(t, want, "faults", "\n```text\n"+faultList(t)+"```\n\n")
 	if *update {
 		if err := os.WriteFile(readme, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -49,6 +51,16 @@ func replaceBlock(t *testing.T, text, name, with string) string {
 		t.Fatalf("the README has no block %q", name)
 	}
 	return before + begin + with + end + after
+}
+
+// faultList is what the program lists.
+func faultList(t *testing.T) string {
+	t.Helper()
+	var list strings.Builder
+	if code := run(t.Context(), []string{"torture", "--list"}, os.LookupEnv, nil, &list, io.Discard); code != exitOK {
+		t.Fatalf("exit code %d", code)
+	}
+	return list.String()
 }
 
 // libraryExample cuts the example out of its test file.

@@ -64,7 +64,7 @@ func newContainerBroker(ctx context.Context, opts BrokerOptions) (*containerBrok
 }
 
 func (b *containerBroker) create(ctx context.Context, opts BrokerOptions) (layout, error) {
-	l, err := newLayout("0.0.0.0", containerData, opts)
+	l, err := newLayout("0.0.0.0", containerData, opts, map[int]bool{})
 	if err != nil {
 		return l, err
 	}

@@ -30,6 +30,19 @@ type jarBroker struct {
 
 // newJarBroker fetches the jars, and formats a new folder for one broker.
 func newJarBroker(ctx context.Context, opts BrokerOptions) (*jarBroker, layout, error) {
+	b, l, err := makeJarBroker(ctx, opts, map[int]bool{})
+	if err == nil {
+		err = b.format(ctx, newClusterID(), l.properties(opts))
+	}
+	if err != nil && b != nil {
+		return nil, l, errors.Join(err, os.RemoveAll(b.dir))
+	}
+	return b, l, err
+}
+
+// makeJarBroker makes the folder of a broker that is to be formatted, and chooses
+// ports that are none of those taken.
+func makeJarBroker(ctx context.Context, opts BrokerOptions, taken map[int]bool) (*jarBroker, layout, error) {
 	jars, err := fetchJars(ctx)
 	if err != nil {
 		return nil, layout{}, err
@@ -38,15 +51,8 @@ func newJarBroker(ctx context.Context, opts BrokerOptions) (*jarBroker, layout, 
 	if err != nil {
 		return nil, layout{}, err
 	}
-	b := &jarBroker{dir: dir, java: javaCommand(jars, opts)}
-	l, err := newLayout("127.0.0.1", filepath.Join(dir, "data"), opts)
-	if err == nil {
-		err = b.format(ctx, l.properties(opts))
-	}
-	if err != nil {
-		return nil, l, errors.Join(err, os.RemoveAll(dir))
-	}
-	return b, l, nil
+	l, err := newLayout("127.0.0.1", filepath.Join(dir, "data"), opts, taken)
+	return &jarBroker{dir: dir, java: javaCommand(jars, opts)}, l, err
 }
 
 func javaCommand(jars string, opts BrokerOptions) []string {
@@ -59,7 +65,7 @@ func javaCommand(jars string, opts BrokerOptions) []string {
 }
 
 // format writes the settings and prepares the folder of the log for them.
-func (b *jarBroker) format(ctx context.Context, properties map[string]string) error {
+func (b *jarBroker) format(ctx context.Context, cluster string, properties map[string]string) error {
 	var text strings.Builder
 	for name, value := range properties {
 		// Line ends (of a PEM key, say) are written as the format wants them.
@@ -68,7 +74,7 @@ func (b *jarBroker) format(ctx context.Context, properties map[string]string) er
 	if err := os.WriteFile(b.settings(), []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	tool := slices.Concat(b.java, []string{"kafka.tools.StorageTool", "format", "-t", newClusterID(), "-c", b.settings()})
+	tool := slices.Concat(b.java, []string{"kafka.tools.StorageTool", "format", "-t", cluster, "-c", b.settings()})
 	if out, err := exec.CommandContext(ctx, tool[0], tool[1:]...).CombinedOutput(); err != nil {
 		return fmt.Errorf("format the broker's folder: %w\n%s", err, out)
 	}

@@ -3,6 +3,7 @@
 package processortest
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net"
@@ -44,9 +45,12 @@ type BrokerOptions struct {
 type Listener struct {
 	// Name is the listener's name in server properties, in capitals.
 	Name string
-	// Protocol is its security protocol: SASL_PLAINTEXT, SSL or SASL_SSL. What
-	// else it needs (a login module, PEM keys) goes into Properties.
+	// Protocol is its security protocol: PLAINTEXT, SASL_PLAINTEXT, SSL or
+	// SASL_SSL. What else it needs (a login module, PEM keys) goes into Properties.
 	Protocol string
+	// Advertised are the addresses ("host:port") that clients are told, one for
+	// each broker: those of a proxy, say. Defaults to where the listener is.
+	Advertised []string
 }
 
 // plainListener is the listener that Addrs names.
@@ -60,15 +64,18 @@ type layout struct {
 	data       string         // folder of the log
 	controller int            // port of the controller, reached by the broker itself only
 	ports      map[string]int // port by listener
+	node       int            // its number, from 1 on
+	voters     string         // the controllers; empty: this one alone
 }
 
-func newLayout(bind, data string, opts BrokerOptions) (layout, error) {
-	l := layout{bind: bind, data: data, ports: map[string]int{}}
+// newLayout chooses ports that are none of those taken, and adds them.
+func newLayout(bind, data string, opts BrokerOptions, taken map[int]bool) (layout, error) {
+	l := layout{bind: bind, data: data, ports: map[string]int{}, node: 1}
 	var err error
-	if l.controller, err = freePort(nil); err != nil {
+	if l.controller, err = freePort(taken); err != nil {
 		return l, err
 	}
-	taken := map[int]bool{l.controller: true}
+	taken[l.controller] = true
 	for _, listener := range append([]Listener{{Name: plainListener}}, opts.Listeners...) {
 		port, err := freePort(taken)
 		if err != nil {
@@ -90,14 +97,23 @@ func (l layout) addr(listener string) string {
 
 func (l layout) local() bool { return l.host == "" || l.host == "localhost" }
 
+// voter is how the controllers name this one.
+func (l layout) voter() string { return fmt.Sprintf("%d@127.0.0.1:%d", l.node, l.controller) }
+
 // properties are the server properties of one node that is broker and
 // controller, small and quick, with those of opts on top.
 func (l layout) properties(opts BrokerOptions) map[string]string {
 	listeners := []string{fmt.Sprintf("CONTROLLER://127.0.0.1:%d", l.controller)}
-	var advertised []string
 	for name, port := range l.ports {
 		listeners = append(listeners, fmt.Sprintf("%s://%s:%d", name, l.bind, port))
-		advertised = append(advertised, fmt.Sprintf("%s://%s", name, l.addr(name)))
+	}
+	advertised := []string{plainListener + "://" + l.addr(plainListener)}
+	for _, x := range opts.Listeners {
+		addr := l.addr(x.Name)
+		if len(x.Advertised) >= l.node {
+			addr = x.Advertised[l.node-1]
+		}
+		advertised = append(advertised, x.Name+"://"+addr)
 	}
 	protocols := []string{"CONTROLLER:PLAINTEXT", plainListener + ":PLAINTEXT"}
 	for _, x := range opts.Listeners {
@@ -106,8 +122,8 @@ func (l layout) properties(opts BrokerOptions) map[string]string {
 	p := smallAndQuick()
 	maps.Copy(p, map[string]string{
 		"process.roles":                  "broker,controller",
-		"node.id":                        "1",
-		"controller.quorum.voters":       fmt.Sprintf("1@127.0.0.1:%d", l.controller),
+		"node.id":                        strconv.Itoa(l.node),
+		"controller.quorum.voters":       cmp.Or(l.voters, l.voter()),
 		"controller.listener.names":      "CONTROLLER",
 		"inter.broker.listener.name":     plainListener,
 		"listeners":                      strings.Join(listeners, ","),

@@ -132,7 +132,7 @@ func TestCopyIsApart(t *testing.T) {
 	db.Exec(shop)
 	into, conn := scratch(t, db)
 	copied(t, conn, into, tables.CopyOptions{})
-	before := db.Dump("select * from pg_sequences where schemaname = $1", db.Schema) + db.Dump("select * from audit") + db.Dump("select * from orders")
+	before := db.Dump("select * from pg_sequences where schemaname = $1 order by sequencename", db.Schema) + db.Dump("select * from audit") + db.Dump("select * from orders")
 	if _, err := conn.Exec(t.Context(), "set search_path = "+into+", "+db.Schema+`;
 		insert into country values ('de', 'Germany');
 		insert into customer (name, country) values ('Cid', 'de'), ('Dot', 'de');
@@ -140,7 +140,7 @@ func TestCopyIsApart(t *testing.T) {
 		insert into entry values ('2025-05-05', 1, 2), ('2026-05-05', 1, 2), ('2026-05-05', 2, 2)`); err != nil {
 		t.Fatal(err)
 	}
-	after := db.Dump("select * from pg_sequences where schemaname = $1", db.Schema) + db.Dump("select * from audit") + db.Dump("select * from orders")
+	after := db.Dump("select * from pg_sequences where schemaname = $1 order by sequencename", db.Schema) + db.Dump("select * from audit") + db.Dump("select * from orders")
 	if diff := cmp.Diff(before, after); diff != "" {
 		t.Errorf("the originals have changed:\n%s", diff)
 	}

@@ -10,7 +10,9 @@ func (l *log) chain(v *Verdict) {
 	}
 	changes := map[int32][]Change{}
 	for _, c := range l.Changes {
-		changes[c.Partition] = append(changes[c.Partition], c)
+		if c.From != c.To { // else the chain does not show when it was
+			changes[c.Partition] = append(changes[c.Partition], c)
+		}
 	}
 	for _, p := range l.Passes {
 		v.Checked++
@@ -49,7 +51,7 @@ func (l *log) writers(v *Verdict) {
 			continue
 		}
 		v.Checked++
-		at := place{a.Partition, a.Offset}
+		at := a.at()
 		switch p, ok := passed[a.Tx]; {
 		case !ok:
 			v.violate("%s: the effect of %s was written by a transaction that has passed nothing", at, a.ID)

@@ -52,7 +52,7 @@ func honest() *check.History {
 	}
 	h.Balances = []check.Balance{{"a", "EUR", "-3.80"}, {"b", "EUR", "3.8"}}
 	h.Counters = []check.Counter{{"e0", 19, "1.90"}, {"e1", 19, "1.9"}}
-	h.DeadLetters = []check.DeadLetter{{0, 7, "decode"}}
+	h.DeadLetters = []check.DeadLetter{{Offset: 7, Reason: "decode"}}
 	h.Positions = []check.Position{
 		{Partition: 0, Next: 20, Epoch: 2, Records: 22, Redelivery: 2, DeadLetters: 1, Rewound: 2, State: "open"},
 		{Partition: 1, Next: 20, Epoch: 1, Records: 20, Producer: 1, State: "open"},
@@ -116,7 +116,9 @@ func TestTampered(t *testing.T) {
 		{"a poison record is there twice", func(h *check.History) { h.DeadLetters = append(h.DeadLetters, h.DeadLetters[0]) }, "I11"},
 		{"a dead letter has another reason", func(h *check.History) { h.DeadLetters[0].Reason = "check" }, "I11"},
 		{"a poison record was set aside before its time", func(h *check.History) { h.Samples[0].Early = 1 }, "I11"},
-		{"a good record was set aside", func(h *check.History) { h.DeadLetters = append(h.DeadLetters, check.DeadLetter{0, 1, "check"}) }, "I11"},
+		{"a good record was set aside", func(h *check.History) {
+			h.DeadLetters = append(h.DeadLetters, check.DeadLetter{Offset: 1, Reason: "check"})
+		}, "I11"},
 		{"it halted for something else", func(h *check.History) { h.Halts[0].Seen = "" }, "I12"},
 		{"it went on after the halt", func(h *check.History) { h.Halts[0].Stood = 6 }, "I12"},
 	} {

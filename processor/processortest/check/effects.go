@@ -30,7 +30,7 @@ func (l *log) noDouble(v *Verdict) {
 	for id, all := range l.effects {
 		v.Checked++
 		if len(all) > 1 {
-			v.violate("%s has %d effects, at %s and %s", id, len(all), place{all[0].Partition, all[0].Offset}, place{all[1].Partition, all[1].Offset})
+			v.violate("%s has %d effects, at %s and %s", id, len(all), all[0].at(), all[1].at())
 		}
 	}
 	for _, s := range l.Samples {
@@ -91,18 +91,32 @@ func (l *log) order(v *Verdict) {
 	type lane struct {
 		entity    string
 		partition int32
+		log       int
 	}
 	rows := slices.Clone(l.Appended)
 	slices.SortFunc(rows, func(a, b Append) int { return int(a.At - b.At) })
 	last := map[lane]Append{}
 	for _, a := range rows {
 		v.Checked++
-		at := lane{a.Entity, a.Partition}
+		at := lane{a.Entity, a.Partition, l.logOf(a)}
 		if before, ok := last[at]; ok && before.Offset >= a.Offset {
-			v.violate("%s: the effect of %s was written after that of %s", a.Entity, place{a.Partition, a.Offset}, place{before.Partition, before.Offset})
+			v.violate("%s: the effect of %s was written after that of %s", a.Entity, a.at(), before.at())
 		}
 		last[at] = a
 	}
+}
+
+// at is where the record of the row was.
+func (a *Append) at() place { return place{partition: a.Partition, offset: a.Offset} }
+
+// logOf is which of the partition's logs the row comes from.
+func (l *log) logOf(a Append) int {
+	for _, r := range l.byID[a.ID] {
+		if r.Partition == a.Partition && r.Offset == a.Offset {
+			return r.Log
+		}
+	}
+	return 0
 }
 
 // oracle computes the tables from the log, without what an operator has left out,
@@ -143,7 +157,7 @@ func (l *log) sameRow(v *Verdict, id string, records []*Record) {
 		if !slices.ContainsFunc(records, func(r *Record) bool {
 			return r.Partition == a.Partition && r.Offset == a.Offset && r.Entity == a.Entity && r.Seq == a.Seq
 		}) {
-			v.violate("%s: the row at %s is of no record of the log", id, place{a.Partition, a.Offset})
+			v.violate("%s: the row at %s is of no record of the log", id, a.at())
 		}
 	}
 }

@@ -42,6 +42,11 @@ type Record struct {
 	Amount, Currency string
 	// Poison is the reason that its dead letter must have; empty for a good one.
 	Poison string
+	// Topic counts the topics of this name, from 0 on: another one each time it was
+	// deleted and created again. Log counts the partition's logs: another one each
+	// time its offsets were given again, by a topic created again or by a leader
+	// whose log was shorter.
+	Topic, Log int `json:",omitzero"`
 }
 
 // Pass is a committed transaction: the offsets [From, To) of a partition.
@@ -82,11 +87,12 @@ type Counter struct {
 	Total  string
 }
 
-// DeadLetter is a record that was set aside.
+// DeadLetter is a record that was set aside. Topic is as in Record.
 type DeadLetter struct {
 	Partition int32
 	Offset    int64
 	Reason    string
+	Topic     int `json:",omitzero"`
 }
 
 // Position is how far a partition came, and its account.

@@ -8,30 +8,41 @@ import (
 // log is a history with its records found by position and identity.
 type log struct {
 	*History
-	at       map[place]*Record
+	at       map[place][]*Record  // one for each log that has it
 	byID     map[string][]*Record // good ones, in the order of the history
 	position map[int32]Position
 	dead     map[place][]DeadLetter
 	effects  map[string][]Append
+	left     map[int32][]int64 // where a partition's logs were left, but for the last one
+	skips    []skip
 }
 
+// place is a position in a topic of the name.
 type place struct {
 	partition int32
 	offset    int64
+	topic     int
 }
 
 func (p place) String() string { return fmt.Sprintf("%d@%d", p.partition, p.offset) }
 
-func (r *Record) place() place { return place{r.Partition, r.Offset} }
+func (r *Record) place() place { return place{r.Partition, r.Offset, r.Topic} }
+
+// skip is what an operator has left out of a log.
+type skip struct {
+	partition int32
+	log       int
+	from, to  int64
+}
 
 func newLog(h *History) *log {
 	l := &log{
-		History: h, at: map[place]*Record{}, byID: map[string][]*Record{}, position: map[int32]Position{},
+		History: h, at: map[place][]*Record{}, left: map[int32][]int64{}, byID: map[string][]*Record{}, position: map[int32]Position{},
 		dead: map[place][]DeadLetter{}, effects: map[string][]Append{},
 	}
 	for i := range h.Records {
 		r := &h.Records[i]
-		l.at[r.place()] = r
+		l.at[r.place()] = append(l.at[r.place()], r)
 		if r.Poison == "" {
 			l.byID[r.ID] = append(l.byID[r.ID], r)
 		}
@@ -40,25 +51,54 @@ func newLog(h *History) *log {
 		l.position[p.Partition] = p
 	}
 	for _, d := range h.DeadLetters {
-		at := place{d.Partition, d.Offset}
+		at := place{d.Partition, d.Offset, d.Topic}
 		l.dead[at] = append(l.dead[at], d)
 	}
 	for _, a := range h.Appended {
 		l.effects[a.ID] = append(l.effects[a.ID], a)
 	}
+	for _, c := range h.Changes {
+		switch {
+		case c.Action == "skip":
+			l.skips = append(l.skips, skip{c.Partition, len(l.left[c.Partition]), c.From, c.To})
+		case l.leaves(c):
+			l.left[c.Partition] = append(l.left[c.Partition], c.From)
+		}
+	}
 	return l
+}
+
+// leaves reports whether a change has left the partition's log for another one. To
+// read the same records again does not: only what has resolved the halt for a log
+// that is not the one which was read.
+func (l *log) leaves(c Change) bool {
+	return slices.ContainsFunc(l.Halts, func(h Halt) bool {
+		return h.Partition == c.Partition && h.Stood == c.From && slices.Contains([]string{"topic_recreated", "log_truncated", "beyond_end"}, h.Seen)
+	})
+}
+
+// end is how far the record's log was handled: to where the partition stands, or
+// stood when the log was left for another one.
+func (l *log) end(r *Record) int64 {
+	if left := l.left[r.Partition]; r.Log < len(left) {
+		return left[r.Log]
+	}
+	return l.position[r.Partition].Next
 }
 
 // passed reports whether the partition has come beyond the record.
 func (l *log) passed(r *Record) bool {
 	p, ok := l.position[r.Partition]
-	return ok && p.First <= r.Offset && r.Offset < p.Next
+	return ok && p.First <= r.Offset && r.Offset < l.end(r)
 }
+
+// gone reports whether the record is in no log any more, and was never passed.
+func (l *log) gone(r *Record) bool { return r.Log < len(l.left[r.Partition]) && !l.passed(r) }
 
 // skipped reports whether an operator has left the record out.
 func (l *log) skipped(r *Record) bool {
-	return slices.ContainsFunc(l.Changes, func(c Change) bool {
-		return c.Partition == r.Partition && c.From <= r.Offset && r.Offset < c.To
+	return slices.ContainsFunc(l.skips, func(s skip) bool {
+		return s.partition == r.Partition && s.log == r.Log && s.from <= r.Offset && r.Offset < s.to
 	})
 }
 
@@ -97,12 +137,12 @@ func (l *log) deadLetters(v *Verdict) {
 		switch all := l.dead[r.place()]; {
 		case len(all) != 1:
 			v.violate("%s: a poison record (%s) is %d dead letters", r.place(), r.Poison, len(all))
-		case all[0].Reason != r.Poison:
-			v.violate("%s: set aside for %s, expected %s", r.place(), all[0].Reason, r.Poison)
+		case all[0].Reason != l.reason(r.place()):
+			v.violate("%s: set aside for %s, expected %s", r.place(), all[0].Reason, l.reason(r.place()))
 		}
 	}
 	for at := range l.dead {
-		if r := l.at[at]; r == nil || r.Poison == "" {
+		if l.reason(at) == "" {
 			v.violate("%s: set aside for %s, and there is nothing wrong with it", at, l.dead[at][0].Reason)
 		}
 	}
@@ -112,4 +152,16 @@ func (l *log) deadLetters(v *Verdict) {
 			v.violate("at %s %d records were set aside and not passed: not by the transaction that passes them", s.At.Format(clock), s.Early)
 		}
 	}
+}
+
+// reason is why the record at a place must be a dead letter, empty where there is
+// nothing wrong with it. Where a log was cut and has another record there, the
+// last one that was passed counts.
+func (l *log) reason(at place) (reason string) {
+	for _, r := range l.at[at] {
+		if r.Poison != "" && l.passed(r) {
+			reason = r.Poison
+		}
+	}
+	return reason
 }

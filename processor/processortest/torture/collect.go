@@ -90,7 +90,7 @@ func (w *world) take(r *kgo.Record, end int64) {
 	w.producer.mu.Lock()
 	record := parse(r.Value, w.producer.poison)
 	w.producer.mu.Unlock()
-	record.Partition, record.Offset = r.Partition, r.Offset
+	record.Partition, record.Offset, record.Topic, record.Log = r.Partition, r.Offset, len(w.topics)-1, w.logs[r.Partition]
 	w.history.Records = append(w.history.Records, record)
 }
 
@@ -106,8 +106,8 @@ func (w *world) readTables(ctx context.Context, tx pgx.Tx) error {
 			func(b *check.Balance) []any { return []any{&b.Account, &b.Currency, &b.Amount} }),
 		each(ctx, tx, `select entity, n, total::text from counter`, &h.Counters,
 			func(c *check.Counter) []any { return []any{&c.Entity, &c.N, &c.Total} }),
-		each(ctx, tx, `select partition, record_offset, reason from oncestream.dead_letter`, &h.DeadLetters,
-			func(d *check.DeadLetter) []any { return []any{&d.Partition, &d.Offset, &d.Reason} }),
+		each(ctx, tx, `select partition, record_offset, reason, array_position($1::uuid[], topic_id) - 1 from oncestream.dead_letter`, &h.DeadLetters,
+			func(d *check.DeadLetter) []any { return []any{&d.Partition, &d.Offset, &d.Reason, &d.Topic} }, w.topics),
 		each(ctx, tx, `select partition, first_offset, next_offset, epoch, records, duplicates_producer, duplicates_redelivery, dead_letters,
 				state, coalesce(reason, '') from oncestream.consumer_offset order by partition`, &h.Positions,
 			func(p *check.Position) []any {
@@ -121,8 +121,8 @@ func (w *world) readTables(ctx context.Context, tx pgx.Tx) error {
 }
 
 // each reads the rows of a query; into says where the columns of a row go.
-func each[E any](ctx context.Context, tx pgx.Tx, sql string, all *[]E, into func(*E) []any) error {
-	rows, err := tx.Query(ctx, sql)
+func each[E any](ctx context.Context, tx pgx.Tx, sql string, all *[]E, into func(*E) []any, args ...any) error {
+	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}

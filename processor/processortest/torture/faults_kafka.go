@@ -27,15 +27,16 @@ func kafkaFaults() []Fault {
 func restartBroker(kill bool) func(context.Context, *world, *dice) (string, bool, error) {
 	return func(ctx context.Context, w *world, d *dice) (string, bool, error) {
 		away := time.Duration(d.IntN(3000)) * time.Millisecond
-		stop := func() error { return w.kafka.real.Stop(ctx) }
+		n := d.IntN(len(w.kafka.real))
+		stop := func() error { return w.kafka.real[n].Stop(ctx) }
 		if kill {
-			stop = w.kafka.real.Kill
+			stop = w.kafka.real[n].Kill
 		}
-		if err := stop(); err != nil {
+		if err := w.kafka.down(n, stop); err != nil {
 			return "", false, err
 		}
 		_ = pause(ctx, away) // it is started also when the run is called off
-		return fmt.Sprintf("away for %v", away), true, w.kafka.real.Restart(context.WithoutCancel(ctx))
+		return fmt.Sprintf("away for %v", away), true, w.kafka.up(context.WithoutCancel(ctx), n)
 	}
 }
 

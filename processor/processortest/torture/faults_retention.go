@@ -18,6 +18,8 @@ const removed = 30
 // retention removes records that were not handled yet. The partition must halt
 // where it stands, write nothing more, and go on after the printed command.
 func retention(ctx context.Context, w *world, d *dice) (string, bool, error) {
+	w.changes.Lock()
+	defer w.changes.Unlock()
 	for _, worker := range w.workers {
 		worker.kill()
 	}
@@ -35,12 +37,10 @@ func retention(ctx context.Context, w *world, d *dice) (string, bool, error) {
 		return fmt.Sprintf("partition %d had no backlog", p), false, err
 	}
 	h := check.Halt{Partition: p, Code: "retention_passed", At: next}
-	if err := w.awaitHalt(ctx, &h); err != nil {
+	if _, err := w.awaitHalt(ctx, &h); err != nil {
 		return "", true, err
 	}
-	w.mu.Lock()
-	w.history.Halts = append(w.history.Halts, h)
-	w.mu.Unlock()
+	w.halted(h)
 	err = w.command(ctx, "offsets", "skip", w.workers[0].file, "--partition", fmt.Sprint(p), "--to-offset", fmt.Sprint(next+removed),
 		"--reason", "torture: retention has taken them", "--yes")
 	return fmt.Sprintf("partition %d, offsets %d to %d", p, next, next+removed), true, err
@@ -79,19 +79,19 @@ func (w *world) truncate(ctx context.Context, p int32, before int64) error {
 	})
 }
 
-// awaitHalt waits for a halt, and looks again a moment later: nothing may have
-// been written.
-func (w *world) awaitHalt(ctx context.Context, h *check.Halt) error {
+// awaitHalt waits for a halt, returns where it stands, and looks again a moment
+// later: nothing may have been written.
+func (w *world) awaitHalt(ctx context.Context, h *check.Halt) (at int64, err error) {
 	look := func(ctx context.Context) (state string, err error) {
 		err = w.pool.QueryRow(ctx, `select state, coalesce(reason, ''), next_offset from oncestream.consumer_offset where partition = $1`, h.Partition).
 			Scan(&state, &h.Seen, &h.Stood)
 		return state, err
 	}
-	err := w.until(ctx, 40*time.Second, fmt.Sprintf("partition %d to halt", h.Partition), func(ctx context.Context) (bool, error) {
+	err = w.until(ctx, 40*time.Second, fmt.Sprintf("partition %d to halt", h.Partition), func(ctx context.Context) (bool, error) {
 		state, err := look(ctx)
 		return err == nil && state == "halted", nil
 	})
-	if err == nil {
+	if at = h.Stood; err == nil {
 		err = pause(ctx, time.Second)
 	}
 	if err == nil {
@@ -101,7 +101,14 @@ func (w *world) awaitHalt(ctx context.Context, h *check.Halt) error {
 		})
 	}
 	h.Seen, _, _ = strings.Cut(h.Seen, ":")
-	return err
+	return at, err
+}
+
+// halted notes a halt.
+func (w *world) halted(h check.Halt) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.history.Halts = append(w.history.Halts, h)
 }
 
 // command runs the program with arguments, again where the database is away.
@@ -130,4 +137,17 @@ func (w *world) resolve(ctx context.Context) error {
 	}
 	return w.command(ctx, "offsets", "skip", w.workers[0].file, "--partition", fmt.Sprint(p), "--to-offset", "earliest",
 		"--reason", "torture: retention has taken them, and the database went back since", "--yes")
+}
+
+// settle resolves what a database that went back has halted again, so that the
+// next halt is the next fault's.
+func (w *world) settle(ctx context.Context) error {
+	return w.until(ctx, time.Minute, "no partition to be halted", func(ctx context.Context) (bool, error) {
+		if err := w.resolve(ctx); err != nil {
+			return false, err
+		}
+		var n int
+		err := w.pool.QueryRow(ctx, `select count(*) from oncestream.consumer_offset where state = 'halted'`).Scan(&n)
+		return err == nil && n == 0, nil
+	})
 }

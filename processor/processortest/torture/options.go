@@ -28,14 +28,15 @@ type Options struct {
 	// Faults are the names of the faults, see [Faults]. Defaults to all that this
 	// machine can carry.
 	Faults []string
-	// Broker is "kfake", a Kafka in this process, or "kafka", a real one.
-	// Defaults to "kfake".
+	// Broker is "kfake", a Kafka in this process, "kafka", a real one, or "kafka3",
+	// three small real ones that replicate. Defaults to "kfake".
 	Broker string
 	// Workers is the number of processes, Partitions that of the topic, Rate how
 	// many records are sent a second. Default to 3, 6 and 1,000.
 	Workers, Partitions, Rate int
 	// Limit is how long what is left may take after everything has healed.
-	// Defaults to 1 minute.
+	// Defaults to 2 minutes: a group may take two rebalances until it knows of all
+	// who are dead.
 	Limit time.Duration
 	// Folder is where the logs, the history and the report are kept. Defaults to a
 	// new temporary folder.
@@ -61,8 +62,8 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		o.Program = []string{program}
 	}
-	o.Seed, o.For, o.Limit = cmp.Or(o.Seed, 1), cmp.Or(o.For, time.Minute), cmp.Or(o.Limit, time.Minute)
-	o.Broker = cmp.Or(o.Broker, "kfake")
+	o.Seed, o.For, o.Limit = cmp.Or(o.Seed, 1), cmp.Or(o.For, time.Minute), cmp.Or(o.Limit, 2*time.Minute)
+	o.Broker = cmp.Or(o.Broker, brokerFake)
 	o.Workers, o.Partitions, o.Rate = cmp.Or(o.Workers, 3), cmp.Or(o.Partitions, 6), cmp.Or(o.Rate, 1000)
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
@@ -73,8 +74,8 @@ func (o Options) withDefaults() (Options, error) {
 			errs = append(errs, fmt.Errorf("torture: %s: must be positive (got %d)", name, n))
 		}
 	}
-	if o.Broker != "kfake" && o.Broker != "kafka" {
-		errs = append(errs, fmt.Errorf("torture: broker: must be kfake or kafka (got %q)", o.Broker))
+	if !slices.Contains([]string{brokerFake, brokerReal, brokerCluster}, o.Broker) {
+		errs = append(errs, fmt.Errorf("torture: broker: must be kfake, kafka or kafka3 (got %q)", o.Broker))
 	}
 	for _, name := range o.Faults {
 		if !slices.ContainsFunc(Faults(), func(f Fault) bool { return f.Name == name }) {
@@ -129,13 +130,21 @@ type Fault struct {
 	Row int
 	// Name is how it is asked for, What says what is done.
 	Name, What string
-	// Real says that it needs a real broker, Fake that it needs the one in this
-	// process.
-	Real, Fake bool
+	// Real says that it needs a real broker, Cluster that it needs three of them,
+	// Fake that it needs the one in this process.
+	Real, Cluster, Fake bool
+	// Needs is what else it needs, empty for nothing.
+	Needs string
+	// Why is the reason that no run makes it, and what shows its row instead; empty
+	// for a fault that can be made.
+	Why string
 	// lane tells faults that may strike at the same time from those that may not.
 	lane lane
 	// strike makes the fault and undoes it, and answers whether it hit anything.
 	strike func(ctx context.Context, w *world, r *dice) (detail string, struck bool, err error)
+	// lacks says what this machine lacks of what it needs, and is empty where
+	// nothing is; nil means that nothing is needed.
+	lacks func() string
 }
 
 // lane is a sequence of faults; the lanes run side by side.
@@ -148,7 +157,10 @@ const (
 
 // Faults are all faults, in the order of their rows.
 func Faults() []Fault {
-	return slices.Concat(processFaults(), postgresFaults(), linkFaults(), kafkaFaults())
+	all := slices.Concat(processFaults(), postgresFaults(), diskFaults(), clockFaults(), linkFaults(), kafkaLinkFaults(),
+		kafkaFaults(), clusterFaults(), topicFaults(), recordFaults(), elsewhere())
+	slices.SortStableFunc(all, func(a, b Fault) int { return a.Row - b.Row })
+	return all
 }
 
 func faultNames() (names []string) {

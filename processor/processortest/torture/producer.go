@@ -19,8 +19,12 @@ type producer struct {
 	kafka *kafka
 	rate  int
 
-	clients  [2]*kgo.Client // one plain, one transactional
-	mu       sync.Mutex     // guards what follows
+	// gate is held, for reading, while records are sent; who holds it for writing
+	// has the log for himself.
+	gate    sync.RWMutex
+	clients [2]*kgo.Client // one plain, one transactional
+
+	mu       sync.Mutex // guards what follows
 	workload *workload
 	poison   map[string]string // the reason of a poison payload
 	failed   error             // the first
@@ -56,14 +60,13 @@ func (p *producer) close() {
 
 // run sends until ctx ends, and then waits for what is under way.
 func (p *producer) run(ctx context.Context) error {
-	plain, transactional := p.clients[0], p.clients[1]
 	var both sync.WaitGroup
-	both.Go(func() { p.every(ctx, produceEvery, func() { p.some(ctx, plain) }) })
-	both.Go(func() { p.every(ctx, transactionEvery, func() { p.note(p.transaction(ctx, transactional)) }) })
+	both.Go(func() { p.every(ctx, produceEvery, func() { p.some(ctx) }) })
+	both.Go(func() { p.every(ctx, transactionEvery, func() { p.note(p.transaction(ctx)) }) })
 	both.Wait()
 	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
 	defer cancel()
-	p.note(plain.Flush(flush))
+	p.note(p.clients[0].Flush(flush))
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.failed != nil {
@@ -89,6 +92,26 @@ func (p *producer) use(ctx context.Context, w *world, partitions int) error {
 		p.workload.partitions = partitions
 	}
 	return err
+}
+
+// hold waits until all that was sent is in the log, and has nothing sent until
+// release is called.
+func (p *producer) hold(ctx context.Context) (release func(), err error) {
+	p.gate.Lock()
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	if err := p.clients[0].Flush(limited); err != nil {
+		p.gate.Unlock()
+		return nil, fmt.Errorf("the producer's records are not in the log: %w", err)
+	}
+	return p.gate.Unlock, nil
+}
+
+// reopen connects anew, while the producer is held: to a client a topic that was
+// created again is one that has lost its records.
+func (p *producer) reopen() error {
+	p.close()
+	return p.open()
 }
 
 func (p *producer) every(ctx context.Context, pause time.Duration, do func()) {
@@ -118,7 +141,10 @@ func (p *producer) note(err error) {
 }
 
 // some sends what is due in one tick.
-func (p *producer) some(ctx context.Context, client *kgo.Client) {
+func (p *producer) some(ctx context.Context) {
+	p.gate.RLock()
+	defer p.gate.RUnlock()
+	client := p.clients[0]
 	for range max(1, p.rate*int(produceEvery)/int(time.Second)) {
 		r, payload := p.next()
 		client.TryProduce(context.WithoutCancel(ctx), p.record(r, payload), func(_ *kgo.Record, err error) {
@@ -133,7 +159,10 @@ func (p *producer) some(ctx context.Context, client *kgo.Client) {
 
 // transaction sends some records that become visible together, or never. Those of
 // a transaction that is aborted are no part of the workload.
-func (p *producer) transaction(ctx context.Context, client *kgo.Client) error {
+func (p *producer) transaction(ctx context.Context) error {
+	p.gate.RLock()
+	defer p.gate.RUnlock()
+	client := p.clients[1]
 	if err := client.BeginTransaction(); err != nil {
 		return err
 	}

@@ -24,15 +24,30 @@ func (o Options) chosen() (faults []Fault, left map[string]string) {
 		switch {
 		case len(o.Faults) > 0 && !slices.Contains(o.Faults, f.Name):
 			left[f.Name] = "not asked for"
-		case f.Real && o.Broker != "kafka":
+		case o.Broker == brokerFake && f.Real:
 			left[f.Name] = "needs a real broker (--broker kafka)"
-		case f.Fake && o.Broker == "kafka":
+		case o.Broker != brokerCluster && f.Cluster:
+			left[f.Name] = "needs three brokers (--broker kafka3)"
+		case o.Broker != brokerFake && f.Fake:
 			left[f.Name] = "needs the Kafka in this process (--broker kfake)"
+		case f.Why != "":
+			left[f.Name] = f.Why
 		default:
-			faults = append(faults, f)
+			if left[f.Name] = f.lack(); left[f.Name] == "" {
+				delete(left, f.Name)
+				faults = append(faults, f)
+			}
 		}
 	}
 	return faults, left
+}
+
+// lack is what this machine lacks of what the fault needs.
+func (f Fault) lack() string {
+	if f.lacks == nil {
+		return ""
+	}
+	return f.lacks()
 }
 
 // torment makes faults, in lanes that run side by side, until the time is over.

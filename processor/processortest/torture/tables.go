@@ -39,7 +39,9 @@ func pipelineFile(brokers, url string) string {
 kafka: {brokers: [%s], topic: %s, start: earliest}
 postgres: {url: "%s", idle_timeout: 3s}
 batch: {max_records: 250}
+drain_timeout: 5s
 key: {field: id, type: uuid}
+keys: {retain: 3h, purge_every: 5s}
 sinks:
   - insert: {table: appended, columns: {id: id, entity: entity, seq: seq, partition: $partition, record_offset: $offset}}
   - ledger: {accounts: account, entries: entry, from: from, to: to, amount: amount, currency: currency}

@@ -69,7 +69,7 @@ func TestOptions(t *testing.T) {
 	}
 	names := map[string]bool{}
 	for _, f := range Faults() {
-		if f.Name == "" || f.What == "" || f.Row == 0 || f.strike == nil || names[f.Name] {
+		if f.Name == "" || f.What == "" || f.Row == 0 || (f.strike == nil) != (f.Why != "") || names[f.Name] {
 			t.Errorf("%+v is no fault of its own", f)
 		}
 		names[f.Name] = true

@@ -21,6 +21,7 @@ import (
 // its own. It is started again when it was killed; each life has a log.
 type worker struct {
 	name, file string
+	number     int // from 0 on
 	folder     string
 	program    []string
 	env        []string
@@ -42,10 +43,10 @@ func newWorker(n int, o Options, k *kafka, server string) (*worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &worker{name: fmt.Sprintf("worker-%d", n), folder: o.Folder, program: o.Program, env: o.Environment, proxy: proxy, wire: o.Wire}
+	w := &worker{number: n - 1, name: fmt.Sprintf("worker-%d", n), folder: o.Folder, program: o.Program, env: o.Environment, proxy: proxy, wire: o.Wire}
 	w.strike(nil)
 	w.file = filepath.Join(o.Folder, w.name+".yaml")
-	quoted := `"` + strings.Join(k.addrs(), `", "`) + `"`
+	quoted := `"` + strings.Join(k.addrsFor(w.number), `", "`) + `"`
 	return w, os.WriteFile(w.file, []byte(pipelineFile(quoted, proxy.URL())), 0o600)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"time"
 
@@ -30,12 +31,18 @@ type world struct {
 	mu      sync.Mutex
 	history check.History   // its faults and samples, until all is collected
 	read    map[int32]int64 // up to where the history has the log
+	// changes is held by a fault that takes records out of the log, so that each
+	// finds the log as it is.
+	changes sync.Mutex
+	logs    map[int32]int // which of its logs a partition has
+	topics  [][16]byte    // the identities that the topic has had
+	clocks  string        // a folder that the database's account reads, for its clock
 }
 
 // openWorld starts everything but the producer. What has started is closed where
 // the rest fails.
 func openWorld(ctx context.Context, o Options) (*world, error) {
-	w := &world{Options: o, read: map[int32]int64{}}
+	w := &world{Options: o, read: map[int32]int64{}, logs: map[int32]int{}}
 	if err := w.open(ctx); err != nil {
 		return nil, errors.Join(err, w.close())
 	}
@@ -44,16 +51,16 @@ func openWorld(ctx context.Context, o Options) (*world, error) {
 
 func (w *world) open(ctx context.Context) (err error) {
 	w.Say("starting PostgreSQL, %s and %d workers", w.Broker, w.Workers)
-	if w.postgres, err = embedded.Start(ctx, embedded.Options{Archive: true}); err != nil {
+	if err := w.startPostgres(ctx); err != nil {
 		return err
 	}
 	if err := w.createTables(ctx); err != nil {
 		return err
 	}
-	if w.kafka, err = startKafka(ctx, w.Broker); err != nil {
+	if w.kafka, err = startKafka(ctx, w.Options); err != nil {
 		return err
 	}
-	if err := w.kafka.createTopic(ctx, w.Partitions); err != nil {
+	if err := w.createTopic(ctx, w.Partitions); err != nil {
 		return err
 	}
 	for n := range w.Workers {
@@ -68,6 +75,50 @@ func (w *world) open(ctx context.Context) (err error) {
 	}
 	w.producer = newProducer(w.kafka, w.Options)
 	return w.producer.open()
+}
+
+// startPostgres starts the database, with what the faults of the run need of it.
+func (w *world) startPostgres(ctx context.Context) (err error) {
+	o := embedded.Options{Archive: true}
+	faults, _ := w.chosen()
+	for _, f := range faults {
+		switch f.Name {
+		case "disk-full", "wal-full":
+			o.Room = diskRoom
+			o.Settings = map[string]string{"max_wal_size": "256MB"} // a disk in memory
+		case "clock-jump":
+			if w.clocks, err = os.MkdirTemp("", "oncestream-clock-"); err != nil {
+				return err
+			}
+			if err := errors.Join(os.Chmod(w.clocks, 0o755), w.setClock("+0")); err != nil { //nolint:gosec // another account reads it
+				return err
+			}
+			o.Environment = clockEnvironment(w.clockFile())
+		}
+	}
+	w.postgres, err = embedded.Start(ctx, o)
+	return err
+}
+
+// createTopic creates the topic, and notes its identity.
+func (w *world) createTopic(ctx context.Context, partitions int) error {
+	if err := w.kafka.createTopic(ctx, partitions); err != nil {
+		return err
+	}
+	return w.until(ctx, patience, "the topic to be there", func(ctx context.Context) (bool, error) {
+		is, err := w.kafka.details(ctx)
+		if err != nil || len(is.Partitions) != partitions {
+			return false, nil //nolint:nilerr // it is asked again
+		}
+		w.topics = append(w.topics, is.ID)
+		return true, nil
+	})
+}
+
+// newLog notes that a partition has another log from an offset on.
+func (w *world) newLog(p int32, from int64) {
+	w.logs[p]++
+	w.read[p] = from
 }
 
 func (w *world) createTables(ctx context.Context) (err error) {
@@ -114,6 +165,9 @@ func (w *world) close() error {
 			errs = append(errs, server.Close())
 		}
 	}
+	if w.clocks != "" {
+		errs = append(errs, os.RemoveAll(w.clocks))
+	}
 	return errors.Join(errs...)
 }
 
@@ -126,6 +180,9 @@ func (w *world) heal(ctx context.Context) error {
 		worker.strike(nil)
 		worker.proxy.SetLink(nothing)
 		worker.proxy.Up()
+		if err := w.reachKafka(worker); err != nil {
+			return err
+		}
 		if p := worker.running(false); p != nil {
 			if err := p.Resume(); err != nil {
 				return err

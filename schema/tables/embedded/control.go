@@ -138,7 +138,7 @@ func (s *Server) Close() error {
 	}
 	s.proc = nil
 	s.releaseMemory()
-	return errors.Join(err, os.RemoveAll(s.dir))
+	return errors.Join(err, s.remove())
 }
 
 // LogTail returns the last lines of the server's log, at most as many as given.

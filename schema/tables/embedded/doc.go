@@ -22,6 +22,12 @@
 // guards against the fall of the machine, and that takes the temporary folder
 // too. Options.Settings has the last word.
 //
+// # A disk of its own
+//
+// With Options.Room the data lies on a file system of its own, which can be made
+// full and free. A program that is killed leaves it behind, empty: the shell that
+// removes the folder has no right to unmount.
+//
 // # Other moments and other servers
 //
 // With Options.Archive a server can be brought back to an earlier moment, at the

@@ -40,7 +40,7 @@ func (account) command(ctx context.Context, _, name string, args ...string) *exe
 
 type process struct{}
 
-func startProcess(account, string, string, []string) (*process, error) { return nil, errUnix }
+func startProcess(account, []string, string, string, []string) (*process, error) { return nil, errUnix }
 
 func (*process) waitExit(time.Time) bool              { return true }
 func (*process) reap() error                          { return errUnix }

@@ -57,7 +57,7 @@ type process struct {
 	pid      int      // of the postmaster, which is also its children's parent
 }
 
-func startProcess(who account, dir, logFile string, args []string) (*process, error) {
+func startProcess(who account, env []string, dir, logFile string, args []string) (*process, error) {
 	log, err := os.OpenFile(logFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, err
@@ -74,6 +74,7 @@ func startProcess(who account, dir, logFile string, args []string) (*process, er
 	}
 	defer statusOther.Close()
 	cmd := who.command(context.Background(), dir, "/bin/sh", append([]string{"-c", keeper, "sh", dir}, args...)...)
+	cmd.Env = append(cmd.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{lifeOther, statusOther}
 	p := &process{shell: cmd, lifeline: life, status: status}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,6 +38,13 @@ type Options struct {
 	// Archive keeps the server's write-ahead log in its folder, so that Restore
 	// can bring it back to an earlier moment. Defaults to false.
 	Archive bool
+	// Room puts the data, the write-ahead log with it, on a disk of its own of so
+	// many bytes, in memory, which [Server.Fill] makes full; see [RoomProblem]. What
+	// is not used takes no memory. Defaults to 0, the disk of the temporary folder.
+	Room int64
+	// Environment is added to the environment of the server's processes, each
+	// "NAME=value". Defaults to nothing.
+	Environment []string
 }
 
 // Server is a PostgreSQL server of one's own. Its methods are safe for
@@ -48,6 +54,8 @@ type Server struct {
 	dir      string
 	account  account
 	settings map[string]string
+	room     int64    // of a disk of its own; 0: it has none
+	env      []string // beyond the account's
 
 	mu   sync.Mutex
 	port int
@@ -95,15 +103,18 @@ func start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{bin: bin, dir: dir, account: who, settings: settings}
+	s := &Server{bin: bin, dir: dir, account: who, settings: settings, room: o.Room, env: o.Environment}
 	if err := s.begin(ctx, o.Archive); err != nil {
-		return nil, errors.Join(err, os.RemoveAll(dir))
+		return nil, errors.Join(err, s.remove())
 	}
 	return s, nil
 }
 
 // begin makes the data and starts the server on it.
 func (s *Server) begin(ctx context.Context, archive bool) error {
+	if err := s.makeRoom(); err != nil {
+		return err
+	}
 	if archive {
 		if err := s.archiveLog(); err != nil {
 			return err
@@ -178,7 +189,7 @@ func portTaken(port int) bool {
 func (s *Server) run(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	p, err := startProcess(s.account, s.dir, s.logFile(), s.arguments())
+	p, err := startProcess(s.account, s.env, s.dir, s.logFile(), s.arguments())
 	if err != nil {
 		return err
 	}
@@ -229,5 +240,11 @@ func (s *Server) socketDir() string {
 	return s.dir
 }
 
-func (s *Server) data() string    { return filepath.Join(s.dir, "data") }
+func (s *Server) data() string {
+	if s.room > 0 {
+		return filepath.Join(s.disk(), "data")
+	}
+	return filepath.Join(s.dir, "data")
+}
+
 func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }

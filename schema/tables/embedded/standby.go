@@ -28,7 +28,10 @@ func (s *Server) standby(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	other := &Server{bin: s.bin, dir: dir, account: s.account, settings: maps.Clone(s.settings)}
+	other := &Server{bin: s.bin, dir: dir, account: s.account, settings: maps.Clone(s.settings), room: s.room, env: s.env}
+	if err := other.makeRoom(); err != nil {
+		return nil, errors.Join(err, other.remove())
+	}
 	if _, archives := s.settings["archive_mode"]; archives {
 		err = other.archiveLog() // into a folder of its own, once it is promoted
 	}
