@@ -2,6 +2,7 @@ package sinks
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -64,7 +65,7 @@ func (k *keyed) firsts(repeat func(row int)) []int {
 		order = append(order, row)
 	}
 	k.order = order
-	slices.SortStableFunc(order, func(a, b int) int { return bytes.Compare(k.key(a), k.key(b)) })
+	slices.SortFunc(order, func(a, b int) int { return cmp.Or(bytes.Compare(k.key(a), k.key(b)), a-b) })
 	firsts := order[:0]
 	for _, row := range order {
 		if n := len(firsts); n > 0 && bytes.Equal(k.key(firsts[n-1]), k.key(row)) {
@@ -98,7 +99,8 @@ func (k *keyed) params(key []*target, rows []int) arrays {
 
 // keep leaves only the given rows, in their order.
 func (sh *shape) keep(rows []int) {
-	stream := append(sh.keyed.spare[:0], copyHeader...)
+	stream := sh.keyed.spare[:0]
+	stream = append(stream, copyHeader...)
 	places := make([]int, len(rows))
 	for i, row := range rows {
 		at := sh.keyed.rows[row]

@@ -17,14 +17,15 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// The table has the medians of the rounds, by contender and figure.
+// The table has the medians of the rounds, by contender and figure, and of ratios
+// those within a round.
 func TestMedians(t *testing.T) {
 	t.Parallel()
 	r := &report{}
-	for _, rate := range []float64{30, 10, 20} {
+	for round, rate := range []float64{30, 10, 20} {
 		r.Throughput = append(r.Throughput,
-			figures{Contender: "naive", Rate: rate / 10, Memory: int64(rate)},
-			figures{Contender: "insert", Rate: rate, Server: 100 - rate})
+			figures{Contender: "naive", Round: round, Rate: rate / 10, Memory: int64(rate)},
+			figures{Contender: "insert", Round: round, Rate: rate, Server: 100 - rate})
 	}
 	got := r.medians()
 	if len(got) != 2 || got[0].Contender != "insert" || got[0].Rate != 20 || got[0].Server != 80 || got[1].Rate != 2 || got[1].Memory != 20 {

@@ -40,7 +40,7 @@
 // repeats included; of copy they are rows, of which there are fewer.
 //
 // Rounds alternate: each second one goes through the contenders backwards. The
-// figures are medians of the rounds.
+// figures are medians of the rounds, ratios those of the ratios within a round.
 package main
 
 import (

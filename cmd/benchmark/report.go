@@ -118,25 +118,34 @@ func (r *report) write(w io.Writer) error {
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
 func (r *report) writeThroughput(w io.Writer) {
-	medians := r.medians()
-	rates := map[string]float64{}
-	for _, f := range medians {
-		rates[f.Contender] = f.Rate
-	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "contender\trecords/s\tof insert\tof ceiling\tof copy\tPostgreSQL µs\tGo µs\tMiB\t")
-	for _, f := range medians {
+	for _, f := range r.medians() {
 		fmt.Fprintf(t, "%s\t%.0f\t%s\t%s\t%s\t%.1f\t%.1f\t%d\t\n", f.Contender, f.Rate,
-			ratio(f.Rate, rates["insert"]), ratio(f.Rate, rates["ceiling"]), ratio(f.Rate, rates["copy"]), f.Server, f.Client, f.Memory>>20)
+			r.ratio(f.Contender, "insert"), r.ratio(f.Contender, "ceiling"), r.ratio(f.Contender, "copy"), f.Server, f.Client, f.Memory>>20)
 	}
 	t.Flush()
 }
 
-func ratio(rate, of float64) string {
-	if of == 0 {
+// ratio is the median of the ratios of two contenders in each round, which strays
+// less than the ratio of their medians where others use the machine.
+func (r *report) ratio(name, of string) string {
+	rates := map[int]float64{}
+	for _, f := range r.Throughput {
+		if f.Contender == of {
+			rates[f.Round] = f.Rate
+		}
+	}
+	var ratios []figures
+	for _, f := range r.Throughput {
+		if f.Contender == name && rates[f.Round] > 0 {
+			ratios = append(ratios, figures{Rate: f.Rate / rates[f.Round]})
+		}
+	}
+	if len(ratios) == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%.2f", rate/of)
+	return fmt.Sprintf("%.2f", middle(ratios, func(f figures) float64 { return f.Rate }))
 }
 
 func (r *report) writeFiles() error {

@@ -149,12 +149,12 @@ func (w *writer) encode(l *load) (keys, rows []byte, err error) {
 		keys = l.payments[i].appendKey(keys, l.partition)
 	}
 	slices.Sort(w.order)
-	rows = append(w.rows[:0], copyHeader...)
+	w.rows = append(w.rows[:0], copyHeader...)
 	for _, i := range w.order {
-		if rows, err = l.payments[i].appendRow(rows); err != nil {
+		if w.rows, err = l.payments[i].appendRow(w.rows); err != nil {
 			return nil, nil, err
 		}
 	}
-	w.rows = append(rows, copyTrailer...)
+	w.rows = append(w.rows, copyTrailer...)
 	return append(keys, copyTrailer...), w.rows, nil
 }

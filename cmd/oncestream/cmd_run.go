@@ -69,6 +69,7 @@ had at the start, and with 1 where a partition is halted.`,
 
 // runPipeline runs until ctx ends, or to the end.
 func (a *app) runPipeline(ctx context.Context, c *config, file string, toEnd bool) error {
+	a.boundMemory()
 	halts, meter := &haltList{}, a.newMeter(c)
 	seen := a.newSight(c, file)
 	c.engine.Hooks = joinHooks(c.engine.Hooks, processor.Hooks{Halted: halts.add, Committed: meter.committed}, seen.hooks())
