@@ -80,9 +80,10 @@ type BatchInfo struct {
 	DeadLetters int
 	Reasons     map[schema.Reason]int
 	// Contested says that this is the second try, since another partition brought
-	// one of the keys at the same moment, or since rows of the sink were there. Inserted says that the keys are written
-	// by the way that waits for such a partition: in a second try, and from the
-	// start where the partition's batches were often contested.
+	// one of the keys at the same moment, or since rows of the sink were there.
+	// Inserted says that the keys are written by the way that waits for such a
+	// partition: in a second try, and from the start where the partition's batches
+	// were often contested.
 	Contested, Inserted bool
 	// Elapsed is the time from the begin of the transaction to now.
 	Elapsed time.Duration
