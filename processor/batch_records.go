@@ -22,8 +22,11 @@ type batch struct {
 	dead []*schema.Fault
 	to   offsets.Position
 	// isolate says that one of the messages was refused by the database, which
-	// does not say which one.
+	// does not say which one, or not whether by its own fault.
 	isolate bool
+	// named are the messages that were blamed before isolation, although another
+	// may be the cause.
+	named []*schema.Fault
 	// refused says that messages at fault were named before: where there are
 	// more, isolation finds them all and does not need a try for each.
 	refused bool

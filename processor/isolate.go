@@ -23,7 +23,8 @@ import (
 // the keys are admitted once.
 //
 // To find one message by halves takes a dozen tries. A sink that can suspect
-// messages, see [Suspecter], is asked first: each suspect is a piece of its own.
+// messages, see [Suspecter], is asked first: each suspect is a piece of its own,
+// and so is a message that was named in the try before.
 //
 // Bad messages come in runs, so the batches behind one that needed isolation
 // begin with it, in pieces that are likely to be good, until a batch is good as
@@ -117,7 +118,18 @@ func (a *attempt) suspect(ctx context.Context, tx pgx.Tx, numbers []int) (suspec
 	default:
 		suspects = nil
 	}
-	return suspects, cmp.Or(size, firstPiece), err
+	return a.withNamed(suspects, numbers), cmp.Or(size, firstPiece), err
+}
+
+// withNamed adds the messages that the try before has named to the suspects.
+func (a *attempt) withNamed(suspects, numbers []int) []int {
+	for at, n := range numbers {
+		if blames(a.named, a.records[n]) {
+			suspects = append(suspects, at)
+		}
+	}
+	slices.Sort(suspects)
+	return slices.Compact(suspects)
 }
 
 // sift writes the effects of a piece, of its good messages at least.

@@ -263,12 +263,13 @@ func (w *worker) pass(intake, work context.Context, b *batch) error {
 
 // withoutFault says how to go on with a batch in which messages have a fault of
 // their own: without them, where they are known; in isolation, where they are
-// not, or where it may be another's doing. A fault at which the partition is to halt is returned instead.
+// not, or where it may be another's doing. A fault at which the partition is to
+// halt is returned instead.
 func (w *worker) withoutFault(b *batch, err error) (*batch, *schema.Fault) {
 	faults := faultsOf(err)
 	if !b.isolate && (len(faults) == 0 || w.e.policy.OnError != HaltPartition && slices.ContainsFunc(faults, dependent)) {
 		isolated := *b
-		isolated.isolate = true
+		isolated.isolate, isolated.named = true, faults
 		return &isolated, nil
 	}
 	if len(faults) == 0 {
