@@ -36,8 +36,8 @@ func (c *cutter) install(config *pgx.ConnConfig) {
 type cutConn struct {
 	net.Conn
 	cutter *cutter
-	sends  int  // of the transaction, 0 outside of one
-	drop   bool // the next answer
+	sends  int         // of the transaction, 0 outside of one
+	drop   atomic.Bool // the next answer; a COPY reads while it writes
 	gone   atomic.Bool
 }
 
@@ -67,7 +67,7 @@ func (c *cutConn) Write(b []byte) (int, error) {
 		written, err := c.Conn.Write(b[:len(b)/2])
 		return written, c.cut(err)
 	case place == cutAnswered:
-		c.drop = true
+		c.drop.Store(true)
 		return c.Conn.Write(b)
 	}
 	written, err := c.Conn.Write(b)
@@ -77,7 +77,7 @@ func (c *cutConn) Write(b []byte) (int, error) {
 // Read returns what the server answers, unless that is not to be seen.
 func (c *cutConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if !c.drop {
+	if !c.drop.Load() {
 		return n, err
 	}
 	return 0, c.cut(err)
