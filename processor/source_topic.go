@@ -89,39 +89,13 @@ func inspect(ctx context.Context, client *kgo.Client, k Kafka) (Topic, error) {
 	return t, t.list(ctx, admin)
 }
 
-// list asks for the bounds of every partition. A topic that was just created may
-// have partitions without a leader, for seconds where it has a thousand: that is
-// waited for, since a start that fails then is one that fails beside a deployment.
+// list asks for the bounds of every partition.
 func (t *Topic) list(ctx context.Context, admin *kadm.Client) error {
-	for attempt := 1; ; attempt++ {
-		err := t.bounds(ctx, admin)
-		if err == nil {
-			return nil
-		}
-		if attempt == leaderAttempts || !leaderless(err) || sleep(ctx, leaderPause) != nil {
-			return fmt.Errorf("processor: list the offsets of %s: %w", t.Name, err)
-		}
-	}
-}
-
-// How long a topic may be without its leaders: ten seconds.
-const (
-	leaderAttempts = 40
-	leaderPause    = 250 * time.Millisecond
-)
-
-// leaderless reports whether a partition's leader is not there yet, or not yet
-// where the client has asked.
-func leaderless(err error) bool {
-	return errors.Is(err, kerr.NotLeaderForPartition) || errors.Is(err, kerr.LeaderNotAvailable) || errors.Is(err, kerr.UnknownTopicOrPartition)
-}
-
-func (t *Topic) bounds(ctx context.Context, admin *kadm.Client) error {
 	starts, err1 := admin.ListStartOffsets(ctx, t.Name)
 	stable, err2 := admin.ListCommittedOffsets(ctx, t.Name)
 	ends, err3 := admin.ListEndOffsets(ctx, t.Name)
 	if err := errors.Join(err1, err2, err3, starts.Error(), stable.Error(), ends.Error()); err != nil {
-		return err
+		return fmt.Errorf("processor: list the offsets of %s: %w", t.Name, err)
 	}
 	for p, start := range starts[t.Name] {
 		t.Partitions = append(t.Partitions, PartitionRange{p, start.Offset, stable[t.Name][p].Offset, ends[t.Name][p].Offset})
@@ -229,13 +203,15 @@ func awaitTopic(ctx context.Context, client *kgo.Client, cfg Config) (Topic, err
 }
 
 // away reports that a broker is not there, or leads nothing yet: nobody listens at
-// its address, or a partition waits for another leader. A process that gave up then
-// would be gone for the sake of one broker of several.
+// its address, or a partition waits for its first leader, as one of a thousand does
+// for seconds after the topic was created, or for another. A process that gave up
+// then would be gone for the sake of one broker of several, or of a deployment that
+// creates its topic. A topic that does not exist is [ErrNoTopic] by now.
 func away(err error) bool {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" && errors.Is(dial, syscall.ECONNRESET) {
 		return true // of a balancer that has nobody behind it
 	}
-	return errors.Is(err, syscall.ECONNREFUSED) || kerr.IsRetriable(err) && !errors.Is(err, kerr.UnknownTopicOrPartition)
+	return errors.Is(err, syscall.ECONNREFUSED) || kerr.IsRetriable(err)
 }
 
 const (
